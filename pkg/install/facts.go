@@ -43,14 +43,14 @@ type Facts struct {
 	Terminating []string
 	// Pulls is true if nodes pull images, as all but those of local clusters do.
 	Pulls bool
-	// Other is what another product runs in the place of what is to be installed.
+	// Other is the installation of another product in the same place.
 	Other *origin.Installation
 }
 
 // search looks for an installation of another product.
 type search func(ctx context.Context, reader client.Reader, namespaces ...string) (*origin.Installation, error)
 
-// Gather reads the facts. objs are what will be applied; crd is the operator's
+// Gather reads the facts. objs are the objects to apply; crd is the operator's
 // CRD; others finds who else is there; more are permissions that are needed besides.
 func (r *Runner) Gather(ctx context.Context, objs []client.Object, crd string, others search, more ...access.Right) (Facts, error) {
 	c := r.Client

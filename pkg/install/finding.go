@@ -17,14 +17,14 @@ const (
 	Warning Severity = "warning"
 )
 
-// Finding is what a check found.
+// Finding is the result of a check that found a problem.
 type Finding struct {
 	// Check names the check, for --skip-check.
 	Check    string   `json:"check"`
 	Severity Severity `json:"severity"`
 	// Message is one sentence about the problem.
 	Message string `json:"message"`
-	// Try is what to do about it.
+	// Try is the advice to the user.
 	Try string `json:"try,omitempty"`
 }
 

@@ -28,7 +28,7 @@ func (w Workload) ImageOver(live string) string {
 	return upgraded(live)
 }
 
-// upgraded brings an image of ours to this release, wherever it is mirrored.
+// upgraded replaces the tag of an image of ours by this release, wherever it is mirrored.
 // A digest, a tag that is no release and an image of another repository stay: the
 // user chose them.
 func upgraded(live string) string {
@@ -40,7 +40,7 @@ func upgraded(live string) string {
 	return name + ":v" + buildinfo.Version
 }
 
-// cutTag takes the tag off; a port in the registry is none.
+// cutTag removes the tag; a port of the registry is not a tag.
 func cutTag(image string) (name, tag string, ok bool) {
 	i := strings.LastIndex(image, ":")
 	if i < 0 || strings.Contains(image[i:], "/") || strings.Contains(image, "@") {

@@ -15,8 +15,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podproblem"
 )
 
-// PullError says that a Pod could not pull its image twice. A wait ends with it: the next
-// tries of the kubelet come later and later.
+// PullError says that a Pod could not pull its image twice. A wait ends with it, because
+// the kubelet waits longer before each retry.
 type PullError struct {
 	// Problem names the Pod, its image and the reason.
 	Problem string
@@ -25,7 +25,7 @@ type PullError struct {
 // Error implements error.
 func (e *PullError) Error() string { return e.Problem }
 
-// Hint is what to do about it.
+// Hint returns the advice to the user.
 func (e *PullError) Hint() string {
 	return "name an image that the nodes can pull with --image, and its credentials with --image-pull-credential-file; " +
 		"or build it with \"make image\" and load it into every node, as with \"kind load image-archive\"; then run the command again"

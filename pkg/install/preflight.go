@@ -33,7 +33,8 @@ func CheckMode(what string, mode operatorv1.InstallMode) []Finding {
 	}}
 }
 
-// CheckDeletion refuses to install over what is being deleted; try is what to do about it.
+// CheckDeletion refuses to install over an object that is being deleted; try is the advice
+// to the user.
 func CheckDeletion(live client.Object, kind, try string) []Finding {
 	if live.GetDeletionTimestamp().IsZero() {
 		return nil

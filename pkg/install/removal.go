@@ -6,12 +6,12 @@ type Removal struct {
 	Force bool
 	// Purge removes the operator as well when nothing else needs it.
 	Purge bool
-	// Works is what happens to the resources of ManifestWorks; with Force, they are
+	// Works is the fate of the resources of ManifestWorks; with Force, they are
 	// orphaned unless it says otherwise.
 	Works Fate
 }
 
-// Chosen is what happens to the resources of ManifestWorks.
+// Chosen returns the fate of the resources of ManifestWorks.
 func (l Removal) Chosen() Fate {
 	if l.Works == "" && l.Force {
 		return OrphanResources
@@ -19,7 +19,7 @@ func (l Removal) Chosen() Fate {
 	return l.Works
 }
 
-// Fate is what happens to the resources of the ManifestWorks when their agent is removed.
+// Fate says whether the resources of ManifestWorks remain after their agent is removed.
 type Fate string
 
 // The fates. Without one, an agent with works is not removed.

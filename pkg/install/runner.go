@@ -44,14 +44,14 @@ type Runner struct {
 	Wait bool
 }
 
-// Outcome is what a run did.
+// Outcome describes a run.
 type Outcome struct {
 	Changes apply.ChangeSet
-	// Warnings are what the checks found that did not stop the run.
+	// Warnings are the findings that did not stop the run.
 	Warnings []Finding
-	// Image is what the components run.
+	// Image is the image of the components.
 	Image string
-	// Replaced is what a take-over replaced, in words; empty if there was nothing.
+	// Replaced names the installation that a take-over replaced; empty without one.
 	Replaced string
 }
 
@@ -131,7 +131,7 @@ func Unmet(err error) string {
 	return strings.Join(texts, "; ")
 }
 
-// PollInterval is how often something is looked at that cannot be watched.
+// PollInterval is the interval at which an installer reads objects that it cannot watch.
 const PollInterval = time.Second
 
 // Unblocked returns what blocks the deletion of an object, for messages.

@@ -37,7 +37,7 @@ func (t *TakeOver) Check(s *takeover.Survey, err error) (*Replacement, error) {
 	return &Replacement{survey: s, plan: s.Plan(t.Accepted)}, nil
 }
 
-// From is what is replaced.
+// From names the installation that is replaced.
 func (r *Replacement) From() string {
 	if r == nil {
 		return ""
@@ -79,7 +79,7 @@ func (r *Replacement) Findings() []Finding {
 	return findings
 }
 
-// BeginTakeOver does what comes before our objects are applied, if over is not nil.
+// BeginTakeOver runs the steps that precede our own objects, if over is not nil.
 func (r *Runner) BeginTakeOver(ctx context.Context, over *Replacement) error {
 	if over == nil {
 		return nil
@@ -141,7 +141,7 @@ func CRDs(objs []client.Object) []*unstructured.Unstructured {
 	return out
 }
 
-// Rights are what a take-over needs besides.
+// Rights are the additional permissions that a take-over needs.
 func (t *TakeOver) Rights() []access.Right {
 	if t == nil {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Departure is what a cluster that joins another hub leaves.
+// Departure describes the hub that a cluster leaves when it joins another one.
 type Departure struct {
 	// Hub is the address of the hub that the cluster has joined, and Cluster its name there.
 	Hub, Cluster string

@@ -25,12 +25,12 @@ import (
 // crdKlusterlets is the CRD that the managed cluster's operator works on.
 const crdKlusterlets = "klusterlets.operator.open-cluster-management.io"
 
-// retained is what a cluster has already and an installation retains.
+// retained is the live state that an installation retains.
 type retained struct {
 	klusterlet *operatorv1.Klusterlet
 	// pull is the image pull credentials.
 	pull []byte
-	// flags are those of the operator that are not always set.
+	// flags are the optional flags of the operator.
 	flags []string
 }
 
@@ -103,7 +103,7 @@ type installation struct {
 	Runner
 	values Values
 	onHub  *clusterv1.ManagedCluster
-	// prepared is what the preflight found.
+	// prepared is the result of the preflight.
 	prepared install.Prepared
 	out      install.Outcome
 }
@@ -116,7 +116,7 @@ func (s *installation) preflight(ctx context.Context) (err error) {
 	return err
 }
 
-// begin does the part of a take-over that comes before ours.
+// begin runs the steps of a take-over that precede our own objects.
 func (s *installation) begin(ctx context.Context) error {
 	return s.BeginTakeOver(ctx, s.prepared.Over)
 }

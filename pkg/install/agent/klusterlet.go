@@ -10,7 +10,7 @@ import (
 )
 
 // DefaultCertificateSeconds is the lifetime that a new agent asks for of its client
-// certificate: 90 days. The signer of Kubernetes gives a year when nothing is asked for.
+// certificate: 90 days. Without a request, the signer of Kubernetes issues it for a year.
 const DefaultCertificateSeconds = 90 * 24 * 60 * 60
 
 // klusterlet returns the Klusterlet that is wanted. live may be nil.

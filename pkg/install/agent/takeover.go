@@ -19,7 +19,7 @@ func (r Runner) Plan(ctx context.Context, k Values) (takeover.Plan, error) {
 	return prepared.Plan(r.Skip), err
 }
 
-// agentCRDs are those of our agent.
+// agentCRDs are the CRDs of our agent.
 func agentCRDs(objs []client.Object) ([]*unstructured.Unstructured, error) {
 	agent, err := manifests.RenderKlusterletCRDs(manifests.Klusterlet{Name: names.KlusterletName, Version: buildinfo.Version})
 	return append(agent, install.CRDs(objs)...), err

@@ -36,7 +36,7 @@ type Values struct {
 type Work struct {
 	// Enabled installs it, or leaves it out; nil keeps, and a new agent has it.
 	Enabled *bool
-	// Permissions are what it may do on the cluster; empty keeps, and a new agent has
+	// Permissions are its permissions on the cluster; empty keeps, and a new agent has
 	// OCM's default.
 	Permissions names.WorkPermissions
 }

@@ -19,7 +19,7 @@ import (
 type AppliedWork struct {
 	// Name is the name of the ManifestWork.
 	Name string
-	// Resources are what it owns on the cluster, as RESOURCE NAMESPACE/NAME.
+	// Resources are the objects that it owns on the cluster, as RESOURCE NAMESPACE/NAME.
 	Resources []string
 
 	// Object is the agent's record of it.

@@ -29,7 +29,7 @@ func (e *ClustersRemainError) Error() string {
 	return fmt.Sprintf("the hub still has %d clusters: %v", len(e.Clusters), e.Clusters[:min(len(e.Clusters), 5)])
 }
 
-// Installed is what is installed of a hub.
+// Installed describes an installed hub.
 type Installed struct {
 	// Manager is nil when only other objects remain.
 	Manager  *operatorv1.ClusterManager

@@ -30,7 +30,7 @@ import (
 // crdClusterManagers is the CRD of the hub's operator.
 const crdClusterManagers = "clustermanagers.operator.open-cluster-management.io"
 
-// retained is what a cluster has already and an installation retains.
+// retained is the live state that an installation retains.
 type retained struct {
 	manager *operatorv1.ClusterManager
 	// pull is the image pull credentials.
@@ -43,7 +43,7 @@ type retained struct {
 	cleanup *Cleanup
 	// replicas is the number of pods of the hub's operator; zero is one.
 	replicas int32
-	// flags are those of the operator that are not always set.
+	// flags are the optional flags of the operator.
 	flags []string
 }
 
@@ -141,7 +141,7 @@ type initiation struct {
 	Runner
 	values Values
 	info   bootstrap.ClusterInfo
-	// prepared is what the preflight found.
+	// prepared is the result of the preflight.
 	prepared install.Prepared
 	out      install.Outcome
 }
@@ -154,7 +154,7 @@ func (s *initiation) preflight(ctx context.Context) (err error) {
 	return err
 }
 
-// begin does the part of a take-over that comes before ours.
+// begin runs the steps of a take-over that precede our own objects.
 func (s *initiation) begin(ctx context.Context) error {
 	return s.BeginTakeOver(ctx, s.prepared.Over)
 }

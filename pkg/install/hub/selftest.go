@@ -35,7 +35,7 @@ const (
 type NoSignerError struct {
 	// Waited is how long the certificate was waited for.
 	Waited time.Duration
-	// Failure is what the signer said, if it said anything.
+	// Failure is the reason that the signer gave, if any.
 	Failure string
 }
 

@@ -12,7 +12,7 @@ import (
 // Values describe a hub. A zero field retains the live value, or is the default on a
 // new hub.
 type Values struct {
-	// Workload is what the pods are like.
+	// Workload describes the Pods.
 	install.Workload
 	// Server is the address under which managed clusters reach the hub.
 	Server string

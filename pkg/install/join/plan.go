@@ -8,16 +8,16 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
 )
 
-// Plan is what a join is to do.
+// Plan describes a join.
 type Plan struct {
-	// Agent is what is wanted of the agent. Run fills in its bootstrap kubeconfig.
+	// Agent is the desired agent. Run fills in its bootstrap kubeconfig.
 	Agent agent.Values
 	// Endpoint is the hub, and how to verify it. With an administrator, the address and the CA
 	// follow from that connection where they are not given.
 	Endpoint bootstrap.Endpoint
 	// Token is the bootstrap token; an administrator creates it.
 	Token bootstrap.Token
-	// Change is what is to become of an agent that is installed.
+	// Change is the desired change of an installed agent.
 	Change Change
 	// ChangeHub lets a cluster that has joined a hub leave it for another one.
 	ChangeHub bool
@@ -25,19 +25,19 @@ type Plan struct {
 	Internal bool
 	// TokenLife is how long a token is valid that the administrator creates; 0 is the default.
 	TokenLife time.Duration
-	// Until is what Run waits for.
+	// Until is the state that Run waits for.
 	Until Until
 
 	// stored is set if Token is the one that the agent has already.
 	stored bool
 }
 
-// Change is what is to become of an agent that is installed.
+// Change is the desired change of an installed agent.
 type Change string
 
 // The changes.
 const (
-	// Repair installs an agent, or brings an installed one to what is wanted.
+	// Repair installs an agent, or updates an installed one.
 	Repair Change = ""
 	// Refresh requires an agent, and retains what the plan does not name: its name, hub and
 	// token.
@@ -47,10 +47,10 @@ const (
 	Rotate Change = "Rotate"
 )
 
-// Until is what a join waits for.
+// Until is the state that a join waits for.
 type Until string
 
-// What a join waits for. An administrator's join always waits until the cluster has joined.
+// The states. An administrator's join always waits until the cluster has joined.
 const (
 	// Installed waits for nothing.
 	Installed Until = ""
@@ -62,11 +62,11 @@ const (
 	Joined Until = "Joined"
 )
 
-// Result is what a join did. It is valid next to an error as well.
+// Result describes the outcome of a join. It is valid next to an error as well.
 type Result struct {
 	// Cluster is the name of the cluster, and Hub the address of the hub.
 	Cluster, Hub string
-	// Changes are what was applied to the cluster.
+	// Changes are the objects that the join applied to the cluster.
 	Changes apply.ChangeSet
 	// HasKey is set if the agent registers with a key, and Key is the fingerprint of that, if it
 	// is known.

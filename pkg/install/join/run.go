@@ -31,7 +31,7 @@ type joining struct {
 	driver identity
 	// hub is the client of the verified hub; nil if it cannot be reached from here.
 	hub client.Client
-	// known is what the hub knows under the name of the cluster; nil is nothing.
+	// known is the ManagedCluster of the cluster on the hub, nil if there is none.
 	known *clusterv1.ManagedCluster
 	out   Result
 }
@@ -140,7 +140,7 @@ func (s *joining) retainHub(ctx context.Context) error {
 	return nil
 }
 
-// install brings the agent to what is wanted.
+// install installs or updates the agent.
 func (s *joining) install(ctx context.Context) error {
 	s.Agent.ExternalServer = externalServer(ctx, s.Client)
 	if err := s.Observer.Review(s.Agent); err != nil {

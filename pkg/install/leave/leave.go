@@ -25,8 +25,8 @@ import (
 // does it without the operator.
 const forcePatience = 30 * time.Second
 
-// Leave removes the agent and returns what remains. The agent goes before what it
-// applied: it would apply again what is deleted.
+// Leave removes the agent and returns what remains. It removes the agent before
+// the objects that the agent applied, because the agent would apply them again.
 func (r Runner) Leave(ctx context.Context, a agent.Installed, l install.Removal) (left []string, err error) {
 	if len(a.Works) > 0 && l.Chosen() == "" {
 		return nil, &agent.WorksRemainError{Works: a.Works}

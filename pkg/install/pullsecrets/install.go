@@ -26,7 +26,7 @@ const minPullSecrets = "1.24.0"
 // pullSecretReplicas is one Pod at work and one that takes over at once.
 const pullSecretReplicas = 2
 
-// Values are what is wanted of the image pull secret controller. A zero field
+// Values describe the desired image pull secret controller. A zero field
 // of Workload keeps what is live.
 type Values struct {
 	install.Workload
@@ -49,7 +49,7 @@ func (p Values) objects(live *appsv1.Deployment, credentials []byte) ([]client.O
 	return apply.Objects(objs), err
 }
 
-// pod is what the Pods look like: what is wanted, else what is live.
+// pod returns the desired Pods, with live values where nothing else is wanted.
 func (p Values) pod(live *appsv1.Deployment) manifests.Pod {
 	var before corev1.PodSpec
 	if live != nil {
@@ -93,8 +93,8 @@ func (r Runner) deployment(ctx context.Context) (*appsv1.Deployment, error) {
 	return lookup.Get(ctx, r.Client, key, &appsv1.Deployment{})
 }
 
-// Install brings the image pull secret controller to what p wants, takes
-// away the permissions that it no longer needs, and waits, if asked to, until it is
+// Install installs or updates the image pull secret controller, removes the
+// permissions that it no longer needs, and waits, if asked to, until it is
 // ready.
 func (r Runner) Install(ctx context.Context, p Values) (install.Outcome, error) {
 	var (

@@ -68,7 +68,7 @@ func decode(resource *unstructured.Unstructured, into any) []Change {
 	return changes
 }
 
-// hubChanges are those of a ClusterManager's spec.
+// hubChanges are the changes of a ClusterManager's spec.
 func hubChanges(spec *operatorv1.ClusterManagerSpec) []Change {
 	var changes []Change
 	if c := spec.RegistrationConfiguration; c != nil {
@@ -96,7 +96,7 @@ func hubChanges(spec *operatorv1.ClusterManagerSpec) []Change {
 	})...)
 }
 
-// agentChanges are those of a Klusterlet's spec.
+// agentChanges are the changes of a Klusterlet's spec.
 func agentChanges(spec *operatorv1.KlusterletSpec) []Change {
 	changes := applying(candidate{
 		spec.DeployOption.Mode == operatorv1.InstallModeSingleton, "mode",
@@ -263,7 +263,7 @@ func (s *Survey) restored() []Problem {
 	}}
 }
 
-// givenUp is what to do about something that a tool restores.
+// givenUp is the advice about an object that a tool restores.
 func givenUp(tool string) string {
 	return "have " + tool + " give it up and remove its labels and annotations from it, or keep it"
 }

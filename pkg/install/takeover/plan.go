@@ -20,14 +20,14 @@ import (
 
 type crd = apiextensionsv1.CustomResourceDefinition
 
-// Plan is what a take-over does, in this order.
+// Plan lists the steps of a take-over, in their order.
 type Plan struct {
-	// From is what is replaced, in words; empty if there is nothing.
+	// From names the installation that is replaced; empty if there is none.
 	From string `json:"from,omitempty"`
 	// Before are the steps before ours is installed, After those when it works.
 	Before []Step `json:"before,omitempty"`
 	After  []Step `json:"after,omitempty"`
-	// Changes are what the user has to accept.
+	// Changes are the changes that the user has to accept.
 	Changes []Change `json:"changes,omitempty"`
 	// Refused are the reasons why the take-over would not start.
 	Refused []string `json:"refused,omitempty"`
@@ -44,7 +44,7 @@ func (p Plan) Unaccepted() []string {
 	return out
 }
 
-// action is what a step does with its objects.
+// action is the operation of a step on its objects.
 type action string
 
 const (
@@ -65,7 +65,7 @@ type Step struct {
 	// Title is what it does, Why the reason for its place in the order.
 	Title string `json:"title"`
 	Why   string `json:"why,omitempty"`
-	// Objects are what it acts on, as kind namespace/name.
+	// Objects are the objects of the step, as kind namespace/name.
 	Objects []string `json:"objects,omitempty"`
 
 	action  action

@@ -18,19 +18,19 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/origin"
 )
 
-// Survey is what a take-over depends on, as it was read.
+// Survey has the objects that a take-over depends on, as they were read.
 type Survey struct {
-	// Found is what runs or was left; nil is nothing.
+	// Found is the installation that runs, or its remains; nil if there is none.
 	Found *origin.Installation
 	// Resources are the ClusterManagers, or Klusterlets, as they are stored: they may
 	// have fields that our API module does not know.
 	Resources []unstructured.Unstructured
-	// CRDs are those that ours would write.
+	// CRDs are the CRDs that our installation writes.
 	CRDs []apiextensionsv1.CustomResourceDefinition
 	// Users counts objects of users that a component of OCM serves which we do not
 	// have, by resource.
 	Users map[string]int
-	// Grants are what our add-on manager needs for the AddOnTemplates that there are.
+	// Grants are the permissions that our add-on manager needs for the existing AddOnTemplates.
 	Grants []string
 	// Left are objects that OCM's operator applied and ours did not.
 	Left []client.Object
@@ -42,7 +42,7 @@ type Survey struct {
 	ours []*unstructured.Unstructured
 }
 
-// side is what differs between the hub and an agent.
+// side describes the differences between a hub and an agent.
 type side struct {
 	// what is the installation in words.
 	what string

@@ -30,7 +30,7 @@ type appliedWork struct {
 	requeue *requeue
 }
 
-// appliedSpec is what identifies the AppliedManifestWork of a work.
+// appliedSpec identifies the AppliedManifestWork of a work.
 func (r *works) appliedSpec(work *workv1.ManifestWork) workv1.AppliedManifestWorkSpec {
 	return workv1.AppliedManifestWorkSpec{
 		HubHash: r.session.hash, AgentID: cmp.Or(r.agent.config.AgentID, r.session.hash), ManifestWorkName: work.Name,

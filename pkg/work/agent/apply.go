@@ -21,7 +21,7 @@ type writer struct {
 	reader *reader
 }
 
-// apply brings the objects of the work to what their manifests say, in the order of
+// apply applies the manifests of the work, in the order of
 // kinds. The work is reported also after a failure.
 func (w *writer) apply(ctx context.Context) error {
 	ordered := make([]manifest.Manifest, len(w.objects))

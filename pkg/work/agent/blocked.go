@@ -110,7 +110,7 @@ func (r *remover) waitsFor(ctx context.Context, key inventory.Key, object *metav
 	return "its API server has not deleted it yet"
 }
 
-// namespaceWaitsFor is what the status of a namespace says about its deletion.
+// namespaceWaitsFor returns the reason in the status of a namespace that is being deleted.
 func (r *remover) namespaceWaitsFor(ctx context.Context, key inventory.Key) string {
 	object, err := r.applier.Client.Resource(key.Resource).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {

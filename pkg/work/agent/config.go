@@ -26,7 +26,7 @@ import (
 // userAgent names us in audit logs.
 const userAgent = "kubectl-ocm/work-agent"
 
-// Config is what the agent needs to know.
+// Config is the configuration of the agent.
 type Config struct {
 	// Cluster is the name of this cluster, and of its namespace on the hub.
 	Cluster string
@@ -80,7 +80,7 @@ func (c Config) Validate() error {
 	return err
 }
 
-// CacheOptions are those of the manager of the managed cluster.
+// CacheOptions are the cache options of the manager of the managed cluster.
 func CacheOptions() cache.Options {
 	return cache.Options{
 		ByObject:         map[client.Object]cache.ByObject{&workv1.AppliedManifestWork{}: {}},

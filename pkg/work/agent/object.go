@@ -43,7 +43,7 @@ type object struct {
 	denied  error
 	// waits is true while an earlier result of this manifest remains reported.
 	waits bool
-	// found is what is reported.
+	// found is the result to report.
 	found workv1.ManifestCondition
 }
 
@@ -68,7 +68,7 @@ func (o *object) mayBeReady() bool { return status.MayBeReady(o.Object.GroupVers
 // readOnly reports whether the manifest is never applied.
 func (o *object) readOnly() bool { return o.options.Update.Type == workv1.UpdateStrategyTypeReadOnly }
 
-// permission is what the executor needs.
+// permission is a permission that the executor needs.
 func (o *object) permission() executor.Request {
 	return executor.Request{Resource: o.key.Resource, Manifest: o.Object, Owned: !o.orphan}
 }

@@ -55,16 +55,16 @@ func deleting(s *scope) pass {
 	}
 }
 
-// scope is what the phases of a pass share.
+// scope is the state that the phases of a pass share.
 type scope struct {
 	works *works
 	agent *agent
 
 	work    *hubWork
 	applied *appliedWork
-	// record is what earlier passes remember of the work.
+	// record is the memory of earlier passes over the work.
 	record *record
-	// objects are those of the manifests, in the order of the spec.
+	// objects are the objects of the manifests, in the order of the spec.
 	objects []*object
 	// interests are the subscriptions to these objects.
 	interests    []inventory.Interest

@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/agent/inventory"
 )
 
-// records is what the agent remembers of each work. Losing it costs one read per object.
+// records is the memory of the agent, by work. Losing it costs one read per object.
 type records struct {
 	mu   sync.Mutex
 	all  map[string]*record
@@ -47,7 +47,7 @@ func (r *records) forget(name string) []inventory.Key {
 	return slices.Collect(maps.Keys(rec.objects))
 }
 
-// record is what is remembered of one work.
+// record is the memory of one work.
 type record struct {
 	uid types.UID
 	// written is the resource version that our last write of the work left, and
@@ -60,13 +60,13 @@ type record struct {
 	seen, quiet int64
 	// denials counts the passes in a row in which the API server rejected a request.
 	denials int
-	// holdUp is what holds the deletion of objects up that left the work.
+	// holdUp names the objects that left the work and are not deleted yet.
 	holdUp holdUp
 	// objects has the memory of each object of the work.
 	objects map[inventory.Key]*memory
 }
 
-// holdUp is what held deletions up at a time; empty for nothing.
+// holdUp describes deletions that wait, as of a time; empty if none waits.
 type holdUp struct {
 	text string
 	at   time.Time

@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/work/status"
 )
 
-// mostPods is how many Pods of a workload are looked at for a problem.
+// mostPods is the largest number of Pods of a workload that the agent reads for a problem.
 const mostPods = 50
 
 // explainUnready has what is reported of an object that is not ready name the problem of its

@@ -41,7 +41,7 @@ func (r *works) setup(inner ctrl.Manager) error {
 		Complete(r)
 }
 
-// options are those of both controllers.
+// options are the options of both controllers.
 func (a *agent) options() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: a.config.Workers,

@@ -28,7 +28,7 @@ type Delivery struct {
 	Overwrite bool
 }
 
-// Action is what happens to the copy of a work on a cluster.
+// Action is the change of the copy of a work on a cluster.
 type Action string
 
 // The actions.

@@ -65,7 +65,7 @@ func Unmet(err error) string {
 // errMalformed is of an object that is no ManifestWork, which an API server never sends.
 var errMalformed = errors.New("it is no ManifestWork")
 
-// Await waits until the copies of a work have come as far as a stage, or until ctx ends.
+// Await waits until the copies of a work have reached a stage, or until ctx ends.
 // Only a copy that is gone ends the wait early: agents retry everything else.
 func (h Hub) Await(ctx context.Context, name string, clusters []string, stage report.Stage, progress Progress) error {
 	return h.wait(ctx, name, clusters, progress, func(work *workv1.ManifestWork) apply.Result {

@@ -95,7 +95,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// replicated reports whether a work is that of a ManifestWorkReplicaSet.
+// replicated reports whether a work belongs to a ManifestWorkReplicaSet.
 func replicated(work *workv1.ManifestWork) bool {
 	return work.Labels[workv1alpha1.ManifestWorkReplicaSetControllerNameLabelKey] != ""
 }

@@ -16,7 +16,7 @@ import (
 type Manifest struct {
 	// Ordinal is its place in the spec, from 0.
 	Ordinal int
-	// Object is what it decodes to, without a UID; nil if it cannot be decoded.
+	// Object is the decoded manifest, without a UID; nil if it cannot be decoded.
 	Object *unstructured.Unstructured
 	// Err says why the manifest cannot be applied: it cannot be decoded, has no name,
 	// asks for a generated one, or repeats an earlier manifest. It does not depend on

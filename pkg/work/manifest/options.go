@@ -7,7 +7,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 )
 
-// Options is what the manifestConfigs of a work say about one resource.
+// Options are the options of one resource in the manifestConfigs of a work.
 type Options struct {
 	// Update is how the resource is applied. Its type is set, and for ServerSideApply
 	// so are the configuration and the field manager.
@@ -16,7 +16,7 @@ type Options struct {
 	Feedback []workv1.FeedbackRule
 	// Scrape is how changes of these values are noticed.
 	Scrape workv1.FeedbackScrapeType
-	// Conditions are the rules by which conditions are set.
+	// Conditions are the rules that set conditions.
 	Conditions []workv1.ConditionRule
 }
 

@@ -70,7 +70,7 @@ func (r *reconciler) ensure(ctx context.Context, set *workv1alpha1.ManifestWorkR
 	return work, nil
 }
 
-// labels are those of the works of a set that a placement chose.
+// labels are the labels of the works of a set that a placement chose.
 func labels(set *workv1alpha1.ManifestWorkReplicaSet, placement string) map[string]string {
 	all := map[string]string{}
 	maps.Copy(all, set.Labels)

@@ -16,11 +16,11 @@ import (
 // the gate is off: nothing watches works then.
 const poll = 5 * time.Second
 
-// disabled is what a set reports while the gate is off.
+// disabled is the condition of a set while the gate is off.
 const disabled = "the feature gate ManifestWorkReplicaSet of the hub is off, and the ManifestWorks stay as they are: " +
 	"enable it in spec.workConfiguration of the ClusterManager, or delete this ManifestWorkReplicaSet, which deletes them"
 
-// remover is what is left of the controller while the gate is off.
+// remover is the controller that runs while the gate is off.
 type remover struct{ *reconciler }
 
 // Reconcile implements reconcile.Reconciler.

@@ -79,7 +79,7 @@ func progresses(before, after *workv1.ManifestWork) bool {
 		!equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
 }
 
-// queue is that of the controller.
+// queue is the queue of the controller.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // gathered maps works to the sets that their labels name, before a change and after it,

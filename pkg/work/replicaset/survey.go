@@ -21,7 +21,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/rollouts"
 )
 
-// state is what there is of a set.
+// state is the observed state of a set.
 type state struct {
 	placements []placement
 	// works are those of the clusters that are chosen, by cluster. They are those of the
@@ -34,18 +34,18 @@ type state struct {
 	leaving sets.Set[string]
 	// occupied are the clusters with a ManifestWork of that name that is not the set's.
 	occupied sets.Set[string]
-	// problems are what stands in the way, as sentences.
+	// problems are the reasons why the set cannot be rolled out, as sentences.
 	problems []string
 }
 
-// placement is what a placement of a set comes to.
+// placement is the state of one placement of a set.
 type placement struct {
 	ref workv1alpha1.LocalPlacementReference
 	// decided says that there are decisions for it.
 	decided bool
 	// groups are the clusters that no placement before it chose.
 	groups sdkv1beta1.ClusterGroupsMap
-	// invalid is what is wrong with its rollout strategy.
+	// invalid is the error of its rollout strategy.
 	invalid error
 	rollout rollouts.Result
 }
@@ -142,7 +142,7 @@ func (r *reconciler) sort(ctx context.Context, set *workv1alpha1.ManifestWorkRep
 	return nil
 }
 
-// evaluate finds out whose turn it is in the rollout of a placement.
+// evaluate determines the clusters that are next in the rollout of a placement.
 func (r *reconciler) evaluate(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, s *state, p *placement) error {
 	var statuses []sdkv1alpha1.ClusterRolloutStatus
 	for cluster := range p.groups.GetClusters() {

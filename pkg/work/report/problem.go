@@ -61,7 +61,7 @@ func notes(work *workv1.ManifestWork) []string {
 	return found
 }
 
-// remark is what the message of a condition says after the usual text.
+// remark returns the part of a condition's message after the usual text.
 func remark(conditions []metav1.Condition, kind, usual string) string {
 	if condition := apimeta.FindStatusCondition(conditions, kind); condition != nil {
 		if note, ok := strings.CutPrefix(condition.Message, usual+"; "); ok {
@@ -71,7 +71,7 @@ func remark(conditions []metav1.Condition, kind, usual string) string {
 	return ""
 }
 
-// unavailable is what the agent reports about the work as a whole.
+// unavailable returns the problem that the agent reports about the whole work.
 func (w Work) unavailable(work *workv1.ManifestWork) string {
 	condition := apimeta.FindStatusCondition(work.Status.Conditions, workv1.WorkAvailable)
 	if !current(work, condition) {
@@ -80,17 +80,17 @@ func (w Work) unavailable(work *workv1.ManifestWork) string {
 	return message(work.Status.Conditions, workv1.WorkAvailable)
 }
 
-// NotApplied are the manifests of which the agent reports that they are not applied.
+// NotApplied are the manifests that the agent reports as not applied.
 func (w Work) NotApplied() []Manifest {
 	return w.without(func(m Manifest) string { return m.Applied })
 }
 
-// NotAvailable are the manifests of which the agent reports that they are not available.
+// NotAvailable are the manifests that the agent reports as not available.
 func (w Work) NotAvailable() []Manifest {
 	return w.without(func(m Manifest) string { return m.Available })
 }
 
-// NotReady are the manifests of which the agent reports that their resources are not ready.
+// NotReady are the manifests whose resources the agent reports as not ready.
 func (w Work) NotReady() []Manifest {
 	return w.without(func(m Manifest) string { return m.Ready })
 }

@@ -25,12 +25,12 @@ type Work struct {
 	// which is also that of a condition about an earlier generation, or empty.
 	Applied   string `json:"applied,omitempty"`
 	Available string `json:"available,omitempty"`
-	// Ready is that of the condition Ready, which agents of OCM do not report.
+	// Ready is the status of the condition Ready, which agents of OCM do not report.
 	Ready string `json:"ready,omitempty"`
 	// Executor is the ServiceAccount of the managed cluster, NAMESPACE/NAME, that
 	// must be allowed to apply the manifests.
 	Executor string `json:"executor,omitempty"`
-	// Deletion is what happens to the resources when the work is deleted.
+	// Deletion says whether the resources are deleted with the work.
 	Deletion string `json:"deletion"`
 	// Owner is the object on the hub that the work was made for, as KIND/NAME.
 	Owner string `json:"owner,omitempty"`
@@ -43,7 +43,7 @@ type Work struct {
 	Created   time.Time  `json:"created"`
 	// Deleting is true while the work is being deleted.
 	Deleting bool `json:"deleting,omitempty"`
-	// Labels are those of the ManifestWork.
+	// Labels are the labels of the ManifestWork.
 	Labels map[string]string `json:"-"`
 }
 
@@ -60,7 +60,7 @@ type Manifest struct {
 	Applied   string `json:"applied,omitempty"`
 	Available string `json:"available,omitempty"`
 	Ready     string `json:"ready,omitempty"`
-	// Message is what the agent reports about the condition that is not True.
+	// Message is the message of the condition that is not True.
 	Message string `json:"message,omitempty"`
 	// Feedback are the values that were read from the resource, by name.
 	Feedback []Value `json:"feedback,omitempty"`
@@ -108,7 +108,7 @@ func Describe(work *workv1.ManifestWork) Work {
 	return w
 }
 
-// Stage is how far a work has come.
+// Stage is a stage in the delivery of a work.
 type Stage string
 
 const (
@@ -119,7 +119,7 @@ const (
 	Ready Stage = "ready"
 )
 
-// Reached reports whether the last change of the work has come as far as a stage.
+// Reached reports whether the last change of the work has reached a stage.
 func (w Work) Reached(stage Stage) bool {
 	return w.Reason == "" || stage == Applied && w.Applied == string(metav1.ConditionTrue) && !w.Deleting
 }
@@ -236,7 +236,7 @@ func (m *Manifest) add(status *workv1.ManifestCondition) {
 	}
 }
 
-// message is that of the first of the named conditions that is not True.
+// message returns the message of the first of the named conditions that is not True.
 func message(conditions []metav1.Condition, kinds ...string) string {
 	for _, kind := range kinds {
 		condition := apimeta.FindStatusCondition(conditions, kind)

@@ -146,7 +146,7 @@ func (x *expressions) start(obj *unstructured.Unstructured) *evaluation {
 	return &evaluation{expressions: x, object: obj.Object, budget: celconfig.RuntimeCELCostBudget}
 }
 
-// evaluation is that of the rules of one object.
+// evaluation evaluates the rules of one object.
 type evaluation struct {
 	expressions *expressions
 	object      map[string]any

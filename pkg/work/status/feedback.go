@@ -18,7 +18,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Limits is what feedback may report.
+// Limits are the limits of feedback.
 type Limits struct {
 	// Raw allows objects, lists and several results, as JSON. It is the feature gate
 	// RawFeedbackJsonString.

@@ -16,13 +16,13 @@ import (
 type Observation struct {
 	// Meta says which manifest it is.
 	Meta workv1.ManifestResourceMeta
-	// Object is what was read. It is not changed.
+	// Object is the live object. It is not changed.
 	Object *unstructured.Unstructured
 	// Err is why nothing could be read.
 	Err error
-	// Options are those of the resource.
+	// Options are the options of the resource.
 	Options manifest.Options
-	// Generation is that of the work.
+	// Generation is the generation of the work.
 	Generation int64
 }
 

@@ -82,7 +82,7 @@ func follow(obj *unstructured.Unstructured, path workv1.JsonPath) (results []ref
 	return lists[0], shape.unordered, nil
 }
 
-// shape is what a path is made of.
+// shape is the structure of a path.
 type shape struct {
 	// branches counts the parts that can lead to one value several times. With two of
 	// them the size of the object does not limit the results, and neither does

@@ -30,7 +30,7 @@ type Checker struct {
 	Config *rest.Config
 }
 
-// Request is what the work agent is about to do.
+// Request is a request that the work agent is about to send.
 type Request struct {
 	Resource schema.GroupVersionResource
 	Manifest *unstructured.Unstructured
@@ -93,7 +93,7 @@ func subject(executor workv1.ManifestWorkExecutor) (workv1.ManifestWorkSubjectSe
 	}
 }
 
-// verbs are what the agent may do to an object. Deletion is part of the first check,
+// verbs are the requests of the agent about an object. Deletion is part of the first check,
 // because the ManifestWork may be gone when the object is deleted.
 func (r Request) verbs() []string {
 	verbs := []string{"create", "update", "patch", "get"}

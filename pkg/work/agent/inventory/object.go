@@ -23,7 +23,7 @@ type Key struct {
 	Namespace, Name string
 }
 
-// Object is what is kept of an object.
+// Object is the part of an object that the inventory stores.
 type Object struct {
 	UID             types.UID
 	ResourceVersion string

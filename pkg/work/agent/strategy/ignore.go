@@ -53,7 +53,7 @@ var (
 	errIdentity = errors.New("apiVersion, kind, namespace and name cannot be ignored")
 )
 
-// identity is what makes an object this one and no other.
+// identity is the apiVersion, kind, namespace and name of an object.
 type identity struct{ apiVersion, kind, namespace, name string }
 
 func identityOf(o *unstructured.Unstructured) identity {

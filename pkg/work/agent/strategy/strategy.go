@@ -43,7 +43,7 @@ type Applier struct {
 // another manager. Only a change of either side resolves it.
 var ErrConflict = errors.New("conflict")
 
-// Result is what became of a request.
+// Result is the outcome of a request.
 type Result struct {
 	// Object is the object as it is then.
 	Object *unstructured.Unstructured
