@@ -6,9 +6,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// RenderKlusterletOperator returns what join installs, in the order in which it
-// can be applied: the CRD of the Klusterlet first. The bootstrap kubeconfig comes after the
-// Klusterlet: an agent that it makes register asks for what the Klusterlet says.
+// RenderKlusterletOperator returns the objects of join, in the order of applying them:
+// the CRD of the Klusterlet is first. The bootstrap kubeconfig follows the Klusterlet:
+// an agent registers as soon as it has one, with the Klusterlet's settings.
 func RenderKlusterletOperator(values KlusterletOperator) ([]*unstructured.Unstructured, error) {
 	if values.Spec.Namespace == "" {
 		return nil, errNamespace

@@ -24,11 +24,11 @@ func nameView() named {
 			"AddOnWebhookPort":       names.AddOnWebhookPort,
 			"AddOnWebhookDeployment": names.HubAddOnWebhookDeployment,
 			"TokenAuthorizer": named{
-				// Name is that of everything there is one of.
+				// Name is the name of every object that exists once.
 				"Name": names.TokenAuthorizer,
 				// Issuer is the ConfigMap of each cluster with its keys.
 				"Issuer": names.IssuerConfigMap,
-				// ServingCert, Signer and CA are what the operator issues.
+				// ServingCert, Signer and CA are issued by the operator.
 				"ServingCert": names.TokenAuthorizerServingCertSecret,
 				"Signer":      names.TokenAuthorizerSignerSecret,
 				"CA":          names.TokenAuthorizerCAConfigMap,
@@ -82,7 +82,7 @@ func imagePullNames() named {
 	}
 }
 
-// podView is what the shared pod template needs.
+// podView is the input of the shared pod template.
 type podView struct {
 	Pod
 
@@ -121,8 +121,8 @@ const servingCertPath = "/etc/serving-cert"
 // with a thousand clusters and all that it keeps at its bounds (BenchmarkMemory).
 const tokenAuthorizerMemory = "512Mi"
 
-// workAgentMemory is what no fleet needs that was measured, and what a node can spare: rules
-// and manifests of others are evaluated in this Pod.
+// workAgentMemory is more than any measured fleet needs, and what a node can spare:
+// this Pod evaluates rules and manifests of others.
 const workAgentMemory = "1Gi"
 
 // limited is a pod with a limit of its memory if it has none: most, or what it requests if

@@ -72,7 +72,8 @@ type KlusterletOperator struct {
 	Name string
 	// BootstrapKubeconfig is the kubeconfig to join with; nil leaves the Secret out.
 	BootstrapKubeconfig []byte
-	// Work is what the operator may grant the work agent; empty leaves the agent out.
+	// Work is the permissions that the operator may grant the work agent; empty omits
+	// the agent.
 	Work names.WorkPermissions
 	// Spec is the spec of the Klusterlet. Its namespace must be set.
 	Spec operatorv1.KlusterletSpec
@@ -98,9 +99,9 @@ type Hub struct {
 	RegistrationArgs []string
 	// RegistrationAnnotations are the annotations of its ServiceAccount.
 	RegistrationAnnotations map[string]string
-	// IdentityAnnotations are the annotations by which registration drivers identify a
-	// ManagedCluster. Admission rejects changes of them while the hub accepts the cluster;
-	// without any, there is nothing to reject.
+	// IdentityAnnotations are the annotations that identify a ManagedCluster to
+	// registration drivers. Admission rejects changes of them while the hub accepts the
+	// cluster; without any, there is nothing to reject.
 	IdentityAnnotations []string
 	// System are permissions in kube-system that registration drivers need.
 	System []rbacv1.PolicyRule
@@ -134,7 +135,7 @@ type TokenAuthorizer struct {
 
 // Component is a part of the hub that can be left out.
 type Component struct {
-	// Pod is what its pods look like.
+	// Pod configures its pods.
 	Pod Pod
 	// Args are its arguments behind the role's name.
 	Args []string
@@ -149,13 +150,13 @@ type ImagePull struct {
 	DockerConfig []byte
 	// Controller is the controller's pods and arguments.
 	Controller Component
-	// Namespaces are those that it may work in; empty means all.
+	// Namespaces are the namespaces that it may work in; empty means all.
 	Namespaces []string
-	// OnlyUsed lets it see which ServiceAccounts workloads use.
+	// OnlyUsed allows it to see which ServiceAccounts workloads use.
 	OnlyUsed bool
 	// ConfigMap is the one with registry hosts, if there is one.
 	ConfigMap types.NamespacedName
-	// LooksUp is true if hosts are looked up in Services or Routes.
+	// LooksUp is true if it looks up hosts in Services or Routes.
 	LooksUp bool
 }
 
@@ -192,6 +193,6 @@ type Klusterlet struct {
 type WorkAgent struct {
 	Component
 
-	// Permissions are what it may do on the cluster.
+	// Permissions are its permissions on the cluster.
 	Permissions names.WorkPermissions
 }

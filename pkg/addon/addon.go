@@ -28,11 +28,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/addon/tokeninfra"
 )
 
-// Config is what the add-on manager needs from its surroundings.
+// Config is the configuration of the add-on manager.
 type Config struct {
-	// Clock is the hub's.
+	// Clock is the hub's clock.
 	Clock clock.PassiveClock
-	// Metrics is where metrics are registered.
+	// Metrics registers metrics.
 	Metrics prometheus.Registerer
 	// Namespace is the add-on manager's own.
 	Namespace string

@@ -51,10 +51,10 @@ type Applier struct {
 	confirmed sync.Map
 }
 
-// Apply brings objs to their desired state: CRDs and Namespaces first, waiting
-// until the CRDs are established, then the rest in the order given. It stops
-// at the first object that fails and returns what was done until then; it can be
-// called again. The given objects are not modified.
+// Apply updates objs to their desired state: CRDs and Namespaces first, waiting until
+// the CRDs are established, then the rest in the order given. It stops at the first
+// object that fails and returns the changes until then; it is idempotent. The given
+// objects are not modified.
 func (a *Applier) Apply(ctx context.Context, objs ...client.Object) (ChangeSet, error) {
 	desired, err := a.desired(objs)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Action is what happened to one object.
+// Action is the change of one object.
 type Action string
 
 // The actions.
@@ -54,17 +54,17 @@ func (r Ref) String() string {
 	return kind + "/" + r.Name
 }
 
-// Change is what happened to one object.
+// Change is the outcome for one object.
 type Change struct {
 	// Object names it.
 	Object Ref
-	// Action is what happened.
+	// Action is the action taken.
 	Action Action
 	// Generation is the object's metadata.generation afterwards, 0 if unknown.
 	Generation int64
 }
 
-// ChangeSet is what happened to each object, in the order of the work.
+// ChangeSet is the outcome for each object, in the order of the work.
 type ChangeSet []Change
 
 // Changed reports whether any object was created, configured or deleted.

@@ -11,13 +11,13 @@ import (
 // object can no longer reach the wanted state.
 var ErrFailed = errors.New("failed for good")
 
-// Result is what a Check finds.
+// Result is the result of a Check.
 type Result struct {
 	// Done is true for an object in the wanted state.
 	Done bool
 	// Failed is true for an object that waiting cannot bring there.
 	Failed bool
-	// Message is what is missing, with the condition that reports it.
+	// Message describes the missing state, with the condition that reports it.
 	Message string
 }
 

@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Delete asks for the deletion of objs, the last one first, and does not wait:
-// the change set has those that are gone (deleted) and that still exist
-// (deleting). Objects that were gone before are not in it. An object whose
-// deletion was asked for already costs no write, unless the API server has given
-// up on it for a while, so Delete can be called until the change set is empty.
+// Delete requests the deletion of objs, the last one first, and does not wait: the
+// change set has the objects that are gone (deleted) and that still exist (deleting),
+// but no objects that were gone before. An object that is already being deleted costs
+// no write, unless the API server has given up on it for a while, so Delete can be
+// called until the change set is empty.
 func (a *Applier) Delete(ctx context.Context, objs ...client.Object) (ChangeSet, error) {
 	desired, err := a.desired(objs)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 // TerminatingError says that an object cannot be applied because it is being
 // deleted. It can be applied again once it is gone.
 type TerminatingError struct {
-	// Object is what is being deleted.
+	// Object is the object that is being deleted.
 	Object Ref
-	// Finalizers are what its deletion waits for.
+	// Finalizers are the finalizers that block its deletion.
 	Finalizers []string
 }
 

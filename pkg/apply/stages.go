@@ -67,8 +67,8 @@ func (a *Applier) established(ctx context.Context, objs []*unstructured.Unstruct
 	return nil
 }
 
-// served says whether a CRD is established. An API server that does not answer
-// is asked again by the caller.
+// served reports whether a CRD is established. If the API server does not answer, the
+// caller retries.
 func (a *Applier) served(ctx context.Context, crd *unstructured.Unstructured) Result {
 	live, err := a.live(ctx, crd)
 	if err != nil {
@@ -103,8 +103,8 @@ func (a *Applier) unused(ctx context.Context, live *unstructured.Unstructured) e
 	return nil
 }
 
-// objectsOf returns the first objects of a CRD's kind. Lists of this type never
-// come from a cache.
+// objectsOf returns the first objects of a CRD's kind. The cache never serves lists of
+// this type.
 func (a *Applier) objectsOf(ctx context.Context, crd *unstructured.Unstructured) ([]unstructured.Unstructured, error) {
 	var typed apiextensionsv1.CustomResourceDefinition
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(crd.Object, &typed); err != nil {

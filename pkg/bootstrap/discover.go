@@ -37,7 +37,7 @@ type Endpoint struct {
 	CA []byte
 	// Pins name the hub's authorities.
 	Pins []CAHash
-	// ProxyURL leads to the hub; empty means the environment's proxy settings.
+	// ProxyURL is the proxy for the hub; empty means the environment's proxy settings.
 	ProxyURL string
 	// ProxyCA is the PEM bundle that verifies the proxy.
 	ProxyCA []byte
@@ -59,7 +59,7 @@ type Hub struct {
 	Trust Trust
 	// Date is the hub's time in its response; zero without one.
 	Date time.Time
-	// Cluster leads to the hub: server, authority and proxy.
+	// Cluster is the hub's cluster entry: server, authority and proxy.
 	Cluster clientcmdapi.Cluster
 }
 

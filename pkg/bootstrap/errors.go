@@ -31,12 +31,12 @@ const (
 	NotAHub Kind = "NotAHub"
 )
 
-// Error is what went wrong in the first contact and what to do about it.
+// Error describes a failure of the first contact and the next step.
 type Error struct {
 	Kind Kind
 	// Problem is one sentence, lower case, without a period.
 	Problem string
-	// Try is what to do next.
+	// Try is the next step.
 	Try string
 	// Cause is the technical error behind it, if any.
 	Cause error
@@ -53,5 +53,5 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Hint is what to do next.
+// Hint returns the next step.
 func (e *Error) Hint() string { return e.Try }

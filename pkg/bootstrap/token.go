@@ -77,7 +77,7 @@ type TokenInfo struct {
 	Expires *time.Time `json:"expires,omitempty"`
 	Expired bool       `json:"expired"`
 
-	// Secret is what the token is revoked by.
+	// Secret is the Secret to delete for revoking the token.
 	Secret client.ObjectKey `json:"-"`
 }
 
@@ -238,7 +238,7 @@ func (t Tokens) anchors(ctx context.Context) ([]corev1.Secret, error) {
 
 // bootstrapSecrets lists the Kubernetes bootstrap tokens for joining: those that init
 // and clusteradm labelled, and those in the group that may join. Without permission to
-// read kube-system there are none.
+// read kube-system it returns none.
 func (t Tokens) bootstrapSecrets(ctx context.Context) ([]corev1.Secret, error) {
 	var list corev1.SecretList
 	err := t.Client.List(ctx, &list, client.InNamespace(metav1.NamespaceSystem),
@@ -291,13 +291,13 @@ func (t Tokens) bootstrapInfo(secret *corev1.Secret) TokenInfo {
 	return info
 }
 
-// expire notes an RFC 3339 expiry; one that cannot be read is none.
+// expire records an RFC 3339 expiry and ignores one that cannot be parsed.
 func (i *TokenInfo) expire(at string, now time.Time) {
 	if expires, err := time.Parse(time.RFC3339, at); err == nil {
 		i.Expires, i.Expired = &expires, !now.Before(expires)
 	}
 }
 
-// NewTokenSecret returns the random secret part of a Kubernetes bootstrap token: 16 of
-// the 36 lower-case letters and digits that it may have, of which 32 are used.
+// NewTokenSecret returns the random secret part of a Kubernetes bootstrap token: 16
+// characters, from 32 of the 36 allowed lower-case letters and digits.
 func NewTokenSecret() string { return strings.ToLower(rand.Text()[:16]) }

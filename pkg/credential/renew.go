@@ -16,9 +16,10 @@ type RenewalPolicy struct {
 	// Latest leaves. Of a short life it takes at most half, or a new credential
 	// would be due at once.
 	MinLeft time.Duration
-	// MaxLife, if set, is the lifetime that is asked for. A credential that lives longer was
-	// asked for with another setting, and is due at once; if it was obtained with this one,
-	// its issuer gives what it likes, and it is renewed as if it had this lifetime.
+	// MaxLife, if set, is the requested lifetime. A credential with a longer lifetime
+	// was requested with another setting, and is due at once; if it was requested with
+	// this one, its issuer ignores the request, and it is renewed as if it had this
+	// lifetime.
 	MaxLife time.Duration
 }
 
@@ -26,7 +27,7 @@ type RenewalPolicy struct {
 // signer of Kubernetes dates certificates back by this.
 const Backdating = 5 * time.Minute
 
-// tooLong reports whether a credential lives longer than what is asked for.
+// tooLong reports whether a credential has a longer lifetime than requested.
 func (p RenewalPolicy) tooLong(v Validity) bool {
 	return p.MaxLife > 0 && v.Lifetime() > p.MaxLife+Backdating
 }
@@ -44,7 +45,8 @@ func PullSecrets() RenewalPolicy {
 	return RenewalPolicy{Latest: 0.60, Spread: 0.20, MinLeft: 11 * time.Minute}
 }
 
-// latest is the fraction of a lifetime by which a credential is renewed.
+// latest is the fraction of a lifetime after which a credential is renewed at the
+// latest.
 func (p RenewalPolicy) latest(life time.Duration) float64 {
 	if p.MinLeft <= 0 {
 		return p.Latest
@@ -69,11 +71,10 @@ func RenewAt(v Validity, p RenewalPolicy, seed string) time.Time {
 	return v.NotBefore.Add(time.Duration(used * float64(life)))
 }
 
-// RenewObtained is RenewAt for a credential of which is known when it was
-// obtained. An issuer may date a credential back, Kubernetes' signer by five
-// minutes, so that the renewal point of a short-lived one lies before its issue
-// and every renewal would be due at once. It is never before half of the time
-// in which the credential could be used.
+// RenewObtained is RenewAt for a credential whose time of issue is known. An issuer may
+// backdate a credential, Kubernetes' signer by five minutes, so that the renewal point
+// of a short-lived one precedes its issue and every renewal would be due at once. The
+// result is never before half of the time in which the credential could be used.
 func RenewObtained(v Validity, p RenewalPolicy, seed string, obtained time.Time) time.Time {
 	if p.tooLong(v) {
 		v.NotAfter = v.NotBefore.Add(p.MaxLife)

@@ -28,7 +28,7 @@ var (
 // Reason says in one word why a new credential is needed.
 type Reason string
 
-// The reasons, in the order in which they are looked for.
+// The reasons, in the order of the checks.
 const (
 	Missing          Reason = "Missing"
 	WrongIdentity    Reason = "WrongIdentity"
@@ -40,8 +40,8 @@ const (
 	NearExpiry       Reason = "NearExpiry"
 )
 
-// Urgency orders what is needed where not everything can be done at once: the
-// higher goes first.
+// Urgency orders credential needs when not all can be met at once: the higher one is
+// first.
 type Urgency int
 
 // The urgencies, the least first.
@@ -75,10 +75,10 @@ type Need struct {
 
 // Facts is all that the rules look at.
 type Facts struct {
-	// Problem is what the inspection of the stored credential said, nil if it
-	// can be used.
+	// Problem is the error of the inspection of the stored credential, nil if it can be
+	// used.
 	Problem error
-	// Validity is from when to when it is good, if no problem makes it useless.
+	// Validity is the validity of the credential, if no problem makes it useless.
 	Validity Validity
 	// RenewAt is when it must be renewed, if no problem makes it useless.
 	RenewAt time.Time
@@ -121,8 +121,8 @@ func signerRetired(f Facts, _ time.Time) (Need, bool) {
 	return problem(f, ErrSignerRetired, SignerRetired)
 }
 
-// malformed is asked after the others: every other problem that makes a
-// credential useless is malformed.
+// malformed runs after the others: every other problem that makes a credential useless
+// is malformed.
 func malformed(f Facts, _ time.Time) (Need, bool) {
 	if errors.Is(f.Problem, ErrServersChanged) || errors.Is(f.Problem, ErrRefreshRequested) {
 		return Need{}, false

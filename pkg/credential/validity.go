@@ -52,7 +52,7 @@ func (v Validity) Until() string {
 }
 
 // clockTolerance is how far in the future a new credential may begin: the clock of its
-// issuer, by which the issuer validates it, may be ahead.
+// issuer, which validates it, may be ahead.
 const clockTolerance = 5 * time.Minute
 
 // CheckIssued returns why a credential that was just issued cannot be used at now.

@@ -101,7 +101,8 @@ func (s Scope) Operator(other *origin.Installation, name string) func(context.Co
 	return s.Deployment(namespace, name)
 }
 
-// Condition checks that a condition has the wanted status. try is what to do if it has not.
+// Condition checks that a condition has the wanted status. try is the advice if it has
+// not.
 func Condition(conditions []metav1.Condition, kind string, want metav1.ConditionStatus, try string) finding.Outcome {
 	c := apimeta.FindStatusCondition(conditions, kind)
 	switch {

@@ -24,7 +24,7 @@ type Commands interface {
 	Kubectl(args ...string) string
 }
 
-// Scope is what the checks of one cluster share.
+// Scope is the common input of the checks of one cluster.
 type Scope struct {
 	Commands
 
@@ -63,7 +63,7 @@ func NotReady(c Commands) finding.Outcome {
 		"the hub is not ready: its operator has not installed the APIs yet")
 }
 
-// NoAddOns is what a check of add-ons reports about a hub that does not serve them.
+// NoAddOns is the result of add-on checks for a hub that does not serve add-ons.
 const NoAddOns = "this hub serves no add-ons"
 
 // ServesAddOns reports whether the hub is known to serve ManagedClusterAddOns.

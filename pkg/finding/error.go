@@ -11,7 +11,8 @@ const (
 	Blocked Kind = "Blocked"
 	// NotFound means that there is no such object.
 	NotFound Kind = "NotFound"
-	// Invalid means that what was asked for cannot be done, or fits more than one object.
+	// Invalid means that the request cannot be fulfilled, or matches more than one
+	// object.
 	Invalid Kind = "Invalid"
 )
 
@@ -20,7 +21,7 @@ type Error struct {
 	Kind Kind
 	// Problem is one sentence, in lower case and without a period.
 	Problem string
-	// Try is what the user can do; it may be empty.
+	// Try is the advice for the user; it may be empty.
 	Try string
 }
 
@@ -34,7 +35,7 @@ func NotFoundf(try, format string, args ...any) *Error {
 	return &Error{Kind: NotFound, Problem: fmt.Sprintf(format, args...), Try: try}
 }
 
-// Invalidf returns an Error about what was asked for.
+// Invalidf returns an Error about an invalid request.
 func Invalidf(format string, args ...any) *Error {
 	return &Error{Kind: Invalid, Problem: fmt.Sprintf(format, args...)}
 }

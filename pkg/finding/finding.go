@@ -22,7 +22,7 @@ const (
 type Outcome struct {
 	Status  Status `json:"status"`
 	Message string `json:"message,omitempty"`
-	// Try is what to do about it.
+	// Try is the advice.
 	Try string `json:"try,omitempty"`
 	// Cause is the error of a check that could not be made, or not be completed. The caller that
 	// prints the outcome explains it, after Message if there is one.

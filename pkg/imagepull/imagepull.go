@@ -62,7 +62,7 @@ type Config struct {
 	// Lookup.
 	Hosts  []string
 	Lookup registry.Lookup
-	// Audience is that of the registries without one of their own; empty means the
+	// Audience is the audience of registries without one of their own; empty means the
 	// API server's.
 	Audience string
 	// Selection says which ServiceAccounts have a pull secret.
@@ -131,7 +131,8 @@ func (c Config) validateNamespaces() error {
 	return errors.Join(errs...)
 }
 
-// selection is what selects ServiceAccounts: naming a namespace selects all in it.
+// selection returns the selection of ServiceAccounts: naming a namespace selects all in
+// it.
 func (c Config) selection() serviceaccount.Selection {
 	selection := c.Selection
 	selection.All = selection.All || len(c.Namespaces) > 0
@@ -147,7 +148,7 @@ func (c Config) Selects(account, namespace metav1.Object) bool {
 	return slices.Contains(c.Namespaces, account.GetNamespace()) && c.selection().Selects(account, &metav1.ObjectMeta{})
 }
 
-// form is what pull secrets look like.
+// form returns the form of pull secrets.
 func (c Config) form() owner.Form {
 	if c.Preset == OpenShift {
 		return owner.OpenShift()
@@ -173,7 +174,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, config Config) error {
 	return errors.Join(s.Lookup.SetupWithManager(mgr, hosts, config.Clock), s.signer(tokens), s.serviceAccounts(ctx, accounts), s.tokens(ctx, tokens), s.legacy())
 }
 
-// setup is what the controllers have in common.
+// setup is the common configuration of the controllers.
 type setup struct {
 	Config
 

@@ -19,7 +19,7 @@ const (
 // Claim is the claim of one cluster to one key.
 type Claim struct {
 	Cluster string
-	// Issuers are those under which the key would count.
+	// Issuers are the issuers that the key would be trusted for.
 	Issuers []string
 	Support Support
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Cluster is what the hub knows about a managed cluster, as far as its keys
-// depend on it. The zero value is a cluster that the hub does not have.
+// Cluster is the part of a managed cluster that decides about its keys. The zero value
+// is a cluster that the hub does not have.
 type Cluster struct {
-	// Name and UID are those of the ManagedCluster.
+	// Name and UID are the ManagedCluster's.
 	Name, UID string
 	// Accepted is set while the hub accepts the cluster (spec.hubAcceptsClient).
 	Accepted bool
@@ -43,8 +43,8 @@ type Rejection struct {
 	Message string
 }
 
-// Denied says why no key of c counts, wherever its keys come from: the hub denied
-// the cluster, detaches it, or does not have it.
+// Denied returns why no key of c is trusted, from any source: the hub denied the
+// cluster, detaches it, or does not have it.
 func (c Cluster) Denied() Rejection {
 	switch {
 	case c.Name == "":

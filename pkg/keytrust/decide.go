@@ -15,8 +15,8 @@ type Candidate struct {
 	Data    map[string]string
 }
 
-// Decision is what counts of the keys that a cluster publishes, as long as the
-// configuration of a token authorizer does not say otherwise.
+// Decision selects the trusted keys among those that a cluster publishes, unless the
+// configuration of a token authorizer overrides it.
 type Decision struct {
 	Publication
 

@@ -7,14 +7,14 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Limits of the proofs that are looked at.
+// Limits of the proofs that are evaluated.
 const (
 	maxProofs     = jwk.MaxKeys
 	maxProofBytes = 16 << 10
 )
 
-// Audience is the audience of the tokens by which c proves that it signs with a
-// key. It opens nothing: no server is called so.
+// Audience is the audience of the tokens that prove that c signs with a key. The tokens
+// open nothing: no server has this name.
 func (c Cluster) Audience() string { return names.IssuerProofAudience(c.Name, c.UID) }
 
 // Proofs returns, by key id, the proofs in text that hold: tokens, one per line,

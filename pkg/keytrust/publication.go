@@ -14,13 +14,13 @@ import (
 // take URLs.
 const MaxIssuerBytes = 1024
 
-// Publication is what a cluster publishes, as far as it can be used.
+// Publication is the usable part of a cluster's publication.
 type Publication struct {
 	// Issuer is the exact "iss" of the cluster's tokens.
 	Issuer string
-	// Keys are those that the cluster has proven to sign with.
+	// Keys are the keys that the cluster has proven to sign with.
 	Keys []jwk.Key
-	// Unproven are the ids of the others, which do not count.
+	// Unproven are the ids of the other keys, which are not trusted.
 	Unproven []string
 	// Ignored says of each key that no signature can be verified with why.
 	Ignored []string

@@ -23,9 +23,9 @@ const (
 	AssessedFeedsPullSecret Assessment = "feeds-pull-secret"
 	// AssessedUsedRecently is about tokens that the API server saw recently.
 	AssessedUsedRecently Assessment = "used-recently"
-	// AssessedManual is about tokens that a user made, and of which no use is known.
+	// AssessedManual is for tokens that a user made and that have no known use.
 	AssessedManual Assessment = "manual"
-	// AssessedUnused is about all others.
+	// AssessedUnused is for all others.
 	AssessedUnused Assessment = "unused"
 )
 

@@ -56,9 +56,9 @@ func backUp(ctx context.Context, c client.Client, t *Token, dir string) error {
 	return nil
 }
 
-// backup is a Secret without what the API server gives it. Owners are left out:
-// the garbage collector would delete the Secret if they are gone. So is what
-// kubectl apply keeps, which can hold the token once more.
+// backup returns a Secret without the fields that the API server sets. It omits owners:
+// the garbage collector would delete the Secret if they are gone. It also omits the
+// annotation of kubectl apply, which can contain the token once more.
 func backup(secret *corev1.Secret) *corev1.Secret {
 	annotations := map[string]string{}
 	for key, value := range secret.Annotations {

@@ -55,8 +55,8 @@ func readDockerConfig(secret *corev1.Secret) (dockerConfig, error) {
 // hosts are the registries, sorted.
 func (c dockerConfig) hosts() []string { return slices.Sorted(maps.Keys(c.auths)) }
 
-// password is the one that a kubelet sends; empty if there is none. The user and
-// password in base64 take precedence.
+// password returns the password that a kubelet sends; empty if there is none. The user
+// and password in base64 take precedence.
 func (a auth) password() string {
 	if a.Auth == "" {
 		return a.Password

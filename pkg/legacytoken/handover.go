@@ -85,9 +85,8 @@ func ownedBy(owner metav1.OwnerReference, t *Token) bool {
 	return owner.APIVersion == "v1" && owner.Kind == "Secret" && owner.Name == t.Name
 }
 
-// handOver returns a pull secret as the controller recognizes it. The owner
-// reference to the token Secret goes: otherwise the pull secret would be deleted
-// with it.
+// handOver returns a pull secret as the controller recognizes it. It removes the owner
+// reference to the token Secret: otherwise the pull secret would be deleted with it.
 func handOver(secret *corev1.Secret, t *Token, account *corev1.ServiceAccount) *corev1.Secret {
 	handed := secret.DeepCopy()
 	handed.OwnerReferences = slices.DeleteFunc(handed.OwnerReferences, func(o metav1.OwnerReference) bool { return ownedBy(o, t) })
@@ -108,8 +107,8 @@ func handOver(secret *corev1.Secret, t *Token, account *corev1.ServiceAccount) *
 	return handed
 }
 
-// takeBack returns a pull secret as it was before a handover; what others changed
-// since stays, unless it is what the handover wrote.
+// takeBack returns a pull secret as it was before a handover; later changes by others
+// stay, unless they equal what the handover wrote.
 func takeBack(live, before, handed *corev1.Secret) (*corev1.Secret, error) {
 	if !equality.Semantic.DeepEqual(live.OwnerReferences, handed.OwnerReferences) ||
 		!equality.Semantic.DeepEqual(live.Finalizers, handed.Finalizers) {
@@ -155,7 +154,7 @@ func bound(secret *corev1.Secret) bool {
 	return ok
 }
 
-// readBound reads a pull secret of which bound is true.
+// readBound reads a pull secret for which bound is true.
 func readBound(secret *corev1.Secret) (dockerConfig, bool) {
 	config, err := readDockerConfig(secret)
 	if err != nil || len(config.auths) == 0 {

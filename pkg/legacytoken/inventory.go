@@ -30,13 +30,13 @@ const kindAccounts = "ServiceAccounts"
 
 // Scope says where to look.
 type Scope struct {
-	// Namespaces are those to look into; none means all.
+	// Namespaces are the namespaces to search; none means all.
 	Namespaces []string
 	// Selector selects among the legacy token Secrets by their labels.
 	Selector labels.Selector
 }
 
-// Inventory is what was found.
+// Inventory is the result of a search.
 type Inventory struct {
 	Observation
 
@@ -179,8 +179,8 @@ func (g *gatherer) accounts(in client.InNamespace, read func(string, client.Obje
 	return nil
 }
 
-// join adds what a ServiceAccount of the right name says. The API server goes by
-// its list of Secrets to distinguish generated ones.
+// join adds the facts of a ServiceAccount of the right name. The API server uses its
+// list of Secrets to distinguish generated ones.
 func (t *Token) join(account *corev1.ServiceAccount) {
 	if t.accountUID != "" && account.UID != t.accountUID {
 		return
@@ -205,7 +205,7 @@ func (g *gatherer) token(secret *corev1.Secret) {
 	}
 }
 
-// pullSecret notes by which tokens a pull secret is fed.
+// pullSecret records the tokens in a pull secret.
 func (g *gatherer) pullSecret(secret *corev1.Secret) {
 	config, err := readDockerConfig(secret)
 	if err != nil { // It may still name its token Secret.

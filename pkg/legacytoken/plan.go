@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// Action is what a command does with a Secret.
+// Action is a command's action on a Secret.
 type Action int
 
 // The actions.
@@ -41,8 +41,8 @@ func Quarantines(serverVersion string) bool {
 	return err == nil && v.AtLeast(version.MajorMinor(1, 29))
 }
 
-// PlanQuarantine decides whether a token is to be quarantined. Only force does it
-// to one that is in use, or of which that is not known.
+// PlanQuarantine decides whether to quarantine a token. Only force does so if the token
+// is in use, or if that is unknown.
 func (o Observation) PlanQuarantine(t *Token, force bool) Plan {
 	switch {
 	case t.QuarantinedSince != "":

@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podspec"
 )
 
-// workload is a kind of objects that Pods run by. Pods come and go: one that
-// comes tomorrow needs the Secret as well.
+// workload is a kind of objects that create Pods. Pods change: one that is created
+// tomorrow needs the Secret as well.
 type workload struct {
 	kind string
 	list client.ObjectList

@@ -53,7 +53,7 @@ func Delete(ctx context.Context, c client.Client, t *Token, backupDir string) er
 	return changed(c.Delete(ctx, secret, client.Preconditions{UID: &t.uid, ResourceVersion: &t.version}))
 }
 
-// changed is what an error of a conditional write says.
+// changed returns the meaning of an error of a conditional write.
 func changed(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return ErrChanged

@@ -29,8 +29,7 @@ import (
 
 const readyPoll = 100 * time.Millisecond
 
-// admin is the administrator's client. It sends no request before the first one that
-// is asked of it.
+// admin returns the administrator's client. It sends no request before its first use.
 func (s *supervisor) admin() (client.Client, error) {
 	config, err := s.plane.Access().ConfigFor(controlplane.AdminUser, controlplane.AdminGroup)
 	if err != nil {
@@ -77,7 +76,7 @@ func listenUnix(dir, name string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("egress socket: %w", err)
 	}
-	// By its end the short path leads elsewhere.
+	// By its end the short path names another socket.
 	listener.SetUnlinkOnClose(false)
 	return listener, nil
 }
@@ -117,8 +116,8 @@ func (s *supervisor) newNode(addresses *node.Addresses) (*node.Node, error) {
 	}, addresses)
 }
 
-// KubeletVersion is what local nodes report: the Kubernetes version that they
-// are written for.
+// KubeletVersion is the version that local nodes report: the Kubernetes version that
+// they are written for.
 const KubeletVersion = "v1.36.0-local"
 
 // awaitNode returns when Pods can be made and are scheduled.

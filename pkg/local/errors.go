@@ -5,7 +5,7 @@ import "errors"
 // HintedError is an error that a user can do something about.
 type HintedError struct {
 	Err error
-	// Todo is what to do, in the imperative.
+	// Todo is the advice, in the imperative.
 	Todo string
 }
 
@@ -15,7 +15,7 @@ func (e *HintedError) Error() string { return e.Err.Error() }
 // Unwrap returns the technical error.
 func (e *HintedError) Unwrap() error { return e.Err }
 
-// Hint is what to do next.
+// Hint returns the advice.
 func (e *HintedError) Hint() string { return e.Todo }
 
 // Errors that callers distinguish.

@@ -36,7 +36,8 @@ type LogRequest struct {
 	Pod string
 	// Component is one of Components.
 	Component string
-	// Options are those of the Pod's log; of a component's only TailLines counts.
+	// Options are the options of the Pod's log; for a component, only TailLines
+	// applies.
 	Options corev1.PodLogOptions
 }
 

@@ -43,7 +43,7 @@ type Spec struct {
 	APIServerArgs []string `json:"apiServerArgs,omitempty"`
 }
 
-// State is what a supervisor records about its cluster.
+// State is a supervisor's record of its cluster.
 type State struct {
 	// PID of the supervisor that wrote it.
 	PID     int    `json:"pid"`

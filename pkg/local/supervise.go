@@ -31,9 +31,9 @@ const (
 	componentEgress = "egress"
 )
 
-// SupervisorOptions are what Supervise needs.
+// SupervisorOptions are the options of Supervise.
 type SupervisorOptions struct {
-	// Dir and Cluster say which cluster.
+	// Dir and Cluster identify the cluster.
 	Dir, Cluster string
 	// Container is the command line that runs sandbox.Enter.
 	Container []string
@@ -143,7 +143,7 @@ func (s *supervisor) run(ctx context.Context) error {
 	return nil
 }
 
-// start brings the cluster to where it can run Pods.
+// start starts the cluster until it can run Pods.
 func (s *supervisor) start(ctx context.Context) error {
 	starting, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

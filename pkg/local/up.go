@@ -23,9 +23,9 @@ import (
 
 const statePoll = 50 * time.Millisecond
 
-// Options are what Up needs.
+// Options are the options of Up.
 type Options struct {
-	// Dir is where the clusters are.
+	// Dir is the directory of the clusters.
 	Dir string
 	// Managed is the number of managed clusters.
 	Managed int
@@ -52,10 +52,9 @@ type Options struct {
 	Clock  clock.WithTicker
 }
 
-// Up starts the hub and the managed clusters that do not run, all at the same
-// time, and returns when every one can run Pods. Clusters that run already and
-// more than were asked for are left alone. Everything that is wrong is reported
-// together.
+// Up starts the hub and the managed clusters that do not run, in parallel, and returns
+// when every one can run Pods. It leaves clusters alone that run already or that exceed
+// the requested number. It reports all errors together.
 func Up(ctx context.Context, o Options) error {
 	if err := preflight(o); err != nil {
 		return err
@@ -111,7 +110,7 @@ func (o Options) report(cluster, doing string) {
 	}
 }
 
-// up brings one cluster up.
+// up starts one cluster.
 func (o Options) up(ctx context.Context, cluster clusterLayout) error {
 	if err := os.MkdirAll(string(cluster), 0o700); err != nil {
 		return err

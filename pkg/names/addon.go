@@ -43,9 +43,9 @@ const (
 	AnnotationRotate = "registration.open-cluster-management.io/rotate-credentials-issued-before"
 )
 
-// ReservedNoDefaultConfig is the name that a default configuration of a
-// ClusterManagementAddOn in v1beta1 has when there is none: the add-on supports
-// the kind of configuration and has no default for it.
+// ReservedNoDefaultConfig is the name of a missing default configuration of a
+// ClusterManagementAddOn in v1beta1: the add-on supports the kind of configuration and
+// has no default for it.
 // See docs/reference/wire-contract.md#addon-versions.
 const ReservedNoDefaultConfig = "__reserved_no_default__"
 
@@ -58,7 +58,7 @@ const (
 	ConditionTokenInfrastructureReady = "TokenInfrastructureReady"
 	ReasonTokenInfrastructureReady    = "TokenInfrastructureReady"
 	ReasonTokenInfrastructureFailed   = "TokenInfrastructureApplyFailed"
-	// ReasonServiceAccountNotAllowed: the subject is none of AddOnServiceAccounts.
+	// ReasonServiceAccountNotAllowed: the subject is not one of AddOnServiceAccounts.
 	ReasonServiceAccountNotAllowed = "ServiceAccountNotAllowed"
 	// ReasonServiceAccountTaken: the subject's ServiceAccount has another owner.
 	ReasonServiceAccountTaken = "ServiceAccountTaken"
@@ -286,8 +286,8 @@ func CredentialConditions() []string {
 // See docs/reference/wire-contract.md#addon-templates.
 const LabelAddOnTemplate = "open-cluster-management.io/addon-template-name"
 
-// ResourceAddOnTemplates are the AddOnTemplates, of which the configReferences of an add-on
-// have one if it is made from it.
+// ResourceAddOnTemplates are the AddOnTemplates. The configReferences of an add-on name
+// one if the add-on is made from it.
 // See docs/reference/wire-contract.md#addon-templates.
 const ResourceAddOnTemplates = "addontemplates"
 
@@ -336,16 +336,16 @@ func AddOnTemplateBinding(addOn, kind string) string {
 	return fmt.Sprintf("open-cluster-management:%s:%s:agent", addOn, strings.ToLower(kind))
 }
 
-// HubPermissionGrant is the name by which RBAC lets the addon-manager bind a role of the
+// HubPermissionGrant is the name in RBAC that lets the addon-manager bind a role of the
 // given kind for one add-on: the verb bind on [ResourceHubPermissions].
 // See docs/adr/0020-grants-for-templates.md.
 func HubPermissionGrant(addOn, kind, role string) string {
 	return addOn + ":" + strings.ToLower(kind) + ":" + role
 }
 
-// CustomSignerGrant is the name by which RBAC lets the addon-manager sign for one add-on
-// with the Secret of a signer: the verb sign on [ResourceCustomSigners] in the namespace of
-// that Secret. See docs/adr/0020-grants-for-templates.md.
+// CustomSignerGrant is the name in RBAC that lets the addon-manager sign for one add-on
+// with the Secret of a signer: the verb sign on [ResourceCustomSigners] in the
+// namespace of that Secret. See docs/adr/0020-grants-for-templates.md.
 func CustomSignerGrant(addOn, signer, secret string) string {
 	return addOn + ":" + signer + ":" + secret
 }
@@ -355,9 +355,11 @@ func CustomSignerGrant(addOn, signer, secret string) string {
 const (
 	// ResourceHubPermissions has a subresource for each type of hubPermissions.
 	ResourceHubPermissions = "hubpermissions"
-	// HubPermissionsCurrentCluster are those in the namespace of the add-on's cluster.
+	// HubPermissionsCurrentCluster are permissions in the namespace of the add-on's
+	// cluster.
 	HubPermissionsCurrentCluster = "currentcluster"
-	// HubPermissionsSingleNamespace are those in another namespace, which the grant is in.
+	// HubPermissionsSingleNamespace are permissions in another namespace, which has the
+	// grant.
 	HubPermissionsSingleNamespace = "singlenamespace"
 	// ResourceCustomSigners are the signers of type CustomSigner.
 	ResourceCustomSigners = "customsigners"

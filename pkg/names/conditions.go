@@ -40,8 +40,8 @@ const (
 	ConditionLeaseOverdue = "LeaseOverdue"
 	ReasonLeaseNotRenewed = "LeaseNotRenewed"
 	ReasonLeaseRenewed    = "LeaseRenewed"
-	// ConditionCredentialOverdue is True while the agent's certificate should have been
-	// renewed. A cluster of which that was never so has no such condition.
+	// ConditionCredentialOverdue is True while the agent's certificate is overdue for
+	// renewal. A cluster whose certificate was never overdue has no such condition.
 	ConditionCredentialOverdue = "CredentialOverdue"
 	ReasonCredentialNotRenewed = "CredentialNotRenewed"
 	ReasonCredentialEnding     = "CredentialEnding"

@@ -13,32 +13,33 @@ const GateNetworkPolicies = "NetworkPolicies"
 
 // The feature gates that this release acts on, by component. The others are off.
 
-// HubRegistrationGates are those of the registration controller.
+// HubRegistrationGates are the feature gates of the registration controller.
 func HubRegistrationGates() []featuregate.Feature {
 	return []featuregate.Feature{feature.ManagedClusterAutoApproval, feature.ResourceCleanup}
 }
 
-// HubAddOnGates are those of the add-on manager.
+// HubAddOnGates are the feature gates of the add-on manager.
 func HubAddOnGates() []featuregate.Feature { return []featuregate.Feature{feature.AddonManagement} }
 
-// HubWorkGates are those of ManifestWorks on the hub.
+// HubWorkGates are the feature gates of ManifestWorks on the hub.
 func HubWorkGates() []featuregate.Feature {
 	return append(HubWorkControllerGates(), feature.NilExecutorValidating)
 }
 
-// HubWorkControllerGates are those of the controllers of ManifestWorks, which run in the
-// registration controller. Admission has the others.
+// HubWorkControllerGates are the feature gates of the controllers of ManifestWorks,
+// which run in the registration controller. Admission has the others.
 func HubWorkControllerGates() []featuregate.Feature {
 	return []featuregate.Feature{feature.CleanUpCompletedManifestWork, feature.ManifestWorkReplicaSet}
 }
 
-// AgentRegistrationGates are those of the registration agent.
+// AgentRegistrationGates are the feature gates of the registration agent.
 func AgentRegistrationGates() []featuregate.Feature {
 	return []featuregate.Feature{feature.ClusterClaim, feature.AddonManagement}
 }
 
-// AgentWorkGates are those of the work agent. ExecutorValidatingCaches changes nothing: it
-// has OCM's agent remember reviews of executors, which ours makes before a write only.
+// AgentWorkGates are the feature gates of the work agent. ExecutorValidatingCaches has
+// no effect: it makes OCM's agent cache reviews of executors, which ours makes before a
+// write only.
 func AgentWorkGates() []featuregate.Feature {
 	return []featuregate.Feature{feature.RawFeedbackJsonString, feature.ExecutorValidatingCaches}
 }

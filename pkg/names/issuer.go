@@ -37,9 +37,9 @@ const (
 // such an audience for anything else.
 const IssuerProofPrefix = "urn:open-cluster-management:issuer-proof:"
 
-// IssuerProofAudience is the audience of the tokens by which a cluster proves to
-// the hub which keys it signs with. The UID of its ManagedCluster is of one hub
-// and of one membership.
+// IssuerProofAudience is the audience of the tokens that prove to the hub which keys a
+// cluster signs with. The UID of its ManagedCluster belongs to one hub and to one
+// membership.
 func IssuerProofAudience(cluster, uid string) string { return IssuerProofPrefix + cluster + ":" + uid }
 
 // ConditionIssuerTrusted reports, on a ManagedCluster, whether the hub trusts the keys
@@ -47,8 +47,8 @@ func IssuerProofAudience(cluster, uid string) string { return IssuerProofPrefix 
 const (
 	ConditionIssuerTrusted = "IssuerTrusted"
 
-	// ReasonKeysTrusted goes with True, the others and
-	// ReasonClusterNotAccepted with False.
+	// ReasonKeysTrusted is used with True, the others and ReasonClusterNotAccepted with
+	// False.
 	ReasonKeysTrusted = "KeysTrusted"
 	// ReasonKeysShared: another cluster has proven that it signs with the same
 	// key, which counts for neither.
@@ -66,7 +66,7 @@ const (
 const (
 	ConditionIssuerPublished = "IssuerPublished"
 
-	// ReasonIssuerPublished goes with True, the others with False.
+	// ReasonIssuerPublished is used with True, the others with False.
 	ReasonIssuerPublished = "IssuerPublished"
 	// ReasonKeysNotServed: the cluster's API server does not serve its keys.
 	ReasonKeysNotServed = "KeysNotServed"
@@ -93,7 +93,7 @@ const (
 	// runs there reach the token authorizer; on a Pod in HubNamespace, that Pod.
 	LabelTokenAuthorizerClient = "open-cluster-management.io/token-authorizer-client"
 
-	// TokenAuthorizerServingCertSecret is what the token authorizer serves with,
+	// TokenAuthorizerServingCertSecret is the token authorizer's serving certificate,
 	// unless AnnotationTokenAuthorizerTLS names something else.
 	TokenAuthorizerServingCertSecret = "token-authorizer-serving-cert"
 	// TokenAuthorizerSignerSecret holds the CA that signed it.

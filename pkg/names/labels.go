@@ -71,10 +71,9 @@ const (
 	// AnnotationVersion is the version of the operator that last wrote a CRD;
 	// an older operator leaves that CRD alone.
 	AnnotationVersion = "operator.open-cluster-management.io/version"
-	// AnnotationSharedMachine, set to "true" on a cluster's cluster-info, says
-	// that this cluster and those it deals with run on one machine, where a
-	// loopback address leads all of them to the same server. It is ours and set
-	// by local clusters only.
+	// AnnotationSharedMachine, set to "true" on a cluster's cluster-info, says that
+	// this cluster and its peers run on one machine, where a loopback address is the
+	// same server for all of them. It is ours and set by local clusters only.
 	AnnotationSharedMachine = "open-cluster-management.io/shared-machine"
 	// AnnotationForceDetach, set to "true" on a ManagedCluster that is being
 	// deleted, declares its agent gone: the hub removes finalizers that wait for the

@@ -62,7 +62,7 @@ const (
 // a new one.
 func PullSecret(account string, uid types.UID) string { return pullSecret(account, "-pull-", uid) }
 
-// OpenShiftPullSecret is PullSecret where names are those of OpenShift.
+// OpenShiftPullSecret is PullSecret with OpenShift's naming convention.
 func OpenShiftPullSecret(account string, uid types.UID) string {
 	return pullSecret(account, "-dockercfg-", uid)
 }

@@ -14,7 +14,7 @@ const AnnotationWorkAgent = "open-cluster-management.io/work-agent"
 // agent; without it they are WorkPermissionsAdmin. It is ours.
 const AnnotationWorkPermissions = "open-cluster-management.io/work-permissions"
 
-// WorkPermissions are what a work agent may do on its cluster besides its own
+// WorkPermissions are a work agent's permissions on its cluster in addition to its own
 // bookkeeping: one of the constants, or the name of a ClusterRole.
 type WorkPermissions string
 

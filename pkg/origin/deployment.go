@@ -28,8 +28,7 @@ const (
 // ownRoles is the first argument of every role of our binary.
 const ownRoles = "controller"
 
-// theirOperator is what the image of OCM's operators is called. Distributions
-// add a suffix.
+// theirOperator is the image name of OCM's operators. Distributions add a suffix.
 const theirOperator = "registration-operator"
 
 // theirPrograms are the programs in OCM's images, which its Deployments name as
@@ -98,10 +97,10 @@ func stamped(annotations map[string]string) bool {
 // Deployment is one of another product.
 type Deployment struct {
 	Namespace, Name string
-	// Image is what its first container runs.
+	// Image is the image of its first container.
 	Image string
-	// Tool is what installed it, where it says so. Restored is true if that restores what
-	// it installed when it is gone.
+	// Tool is the tool that installed it, if known. Restored is true if that tool
+	// restores its objects after a deletion.
 	Tool     string
 	Restored bool
 	// Release is the Helm release that it is part of; empty for none.
@@ -161,9 +160,9 @@ func HelmRelease(obj metav1.Object) types.NamespacedName {
 	}
 }
 
-// Tool is what installed an object, by the marks that package managers leave, and
-// whether it restores what it installed; empty if it has none. What restores comes first:
-// it may use Helm.
+// Tool returns the tool that installed an object, from the marks that package managers
+// set, and whether the tool restores it; empty without a mark. Restoring tools are
+// checked first: they may use Helm.
 func Tool(obj metav1.Object) (name string, restores bool) {
 	application, _, tracked := strings.Cut(obj.GetAnnotations()["argocd.argoproj.io/tracking-id"], ":")
 	switch labels := obj.GetLabels(); {

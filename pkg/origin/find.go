@@ -16,10 +16,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Hub returns the hub that another product runs, or has left behind, on the
-// cluster that reader reads; nil when there is none. Operators are searched in
-// the given namespaces, or in all if none is given. What reader may not list
-// counts as absent.
+// Hub returns the hub that another product runs, or has left behind, on the cluster
+// that reader reads; nil if there is none. Hub searches for operators in the given
+// namespaces, or in all if none is given. Objects that reader may not list count as
+// absent.
 func Hub(ctx context.Context, reader client.Reader, namespaces ...string) (*Installation, error) {
 	found := &Installation{title: "hub", command: "init"}
 	err := found.operator(ctx, reader, names.ClusterManagerOperator, namespaces)

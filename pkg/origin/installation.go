@@ -15,7 +15,7 @@ type Installation struct {
 	// Webhooks are its webhook configurations, as kind/name.
 	Webhooks []string
 
-	// title is what it is, command the command of ours that would replace it.
+	// title names the installation, command is our command that would replace it.
 	title, command string
 }
 
@@ -107,7 +107,7 @@ func (i *Installation) Try() string {
 	return fmt.Sprintf("manage this %[1]s with %[2]s, or remove it with that first; %[3]s --take-over replaces it in place, and with --dry-run shows how; to use another cluster, name it with --context", i.title, i.Manager(), i.command)
 }
 
-// Manager is what manages the installation, in words.
+// Manager describes the manager of the installation.
 func (i *Installation) Manager() string {
 	for _, d := range slices.Concat(i.Operators, i.Components) {
 		if d.Tool != "" {

@@ -23,7 +23,7 @@ import (
 // Holder stores the serving certificate of a process, which it reads from the Secret.
 // When the Secret is deleted or damaged, the certificate stays.
 type Holder struct {
-	// Clock is what the expiry is compared with.
+	// Clock is the clock for checking the expiry.
 	Clock clock.PassiveClock
 	// Log records every new certificate.
 	Log logr.Logger

@@ -47,7 +47,7 @@ func (s State) trusts(ca *x509.Certificate) bool {
 	return !slices.ContainsFunc(s.Trusted, func(data []byte) bool { return !parseBundle(data).has(ca) })
 }
 
-// Plan is what to write. A part that is nil stays as it is.
+// Plan is the set of writes. A nil part stays unchanged.
 type Plan struct {
 	// Signer and Serving are new certificates, and Why the reasons for them.
 	Signer, Serving *KeyPair

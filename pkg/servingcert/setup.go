@@ -23,7 +23,7 @@ import (
 
 // Config describes what the issuer issues.
 type Config struct {
-	// Name is that of the controller.
+	// Name is the name of the controller.
 	Name string
 	// Namespace holds the Secrets and the ConfigMap.
 	Namespace string
@@ -36,7 +36,7 @@ type Config struct {
 	Rules Rules
 	// CRDs name the CRDs whose conversion trusts the bundle.
 	CRDs []string
-	// Clock is what due times are compared with.
+	// Clock is the clock for due times.
 	Clock clock.PassiveClock
 }
 
@@ -48,7 +48,7 @@ type Objects struct {
 	Bundle string
 }
 
-// WebhookObjects are those of the hub's webhooks.
+// WebhookObjects are the objects of the hub's webhooks.
 func WebhookObjects() Objects {
 	return Objects{
 		Signer: names.SignerSecret, Serving: names.AddOnWebhookServingCertSecret, Bundle: names.CABundleConfigMap,

@@ -12,8 +12,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// CacheOptions returns what the manager's cache holds for a role whose keys come
-// from the hub: of ConfigMaps those of one name alone, which is all that it may read.
+// CacheOptions returns the content of the manager's cache for a role that reads keys
+// from the hub: its only ConfigMaps have the one name that the role may read.
 func CacheOptions() cache.Options {
 	return cache.Options{ByObject: map[client.Object]cache.ByObject{
 		&clusterv1.ManagedCluster{}: {Transform: slimCluster},

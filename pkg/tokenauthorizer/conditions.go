@@ -28,7 +28,7 @@ const (
 	// conditionWriters is how many objects get their conditions at a time: as many
 	// as a hub has policies when the defaults are changed.
 	conditionWriters = 4
-	// conflictDelay is when a write that another replica preceded is looked at again.
+	// conflictDelay is the delay before retrying a write that another replica preceded.
 	conflictDelay = time.Second
 	// maxMessage bounds the message of a condition.
 	maxMessage = 1024
@@ -42,13 +42,14 @@ const (
 // which are a write for each policy.
 type conditions struct {
 	client client.Client
-	// keys is what is known of the keys of a cluster with a source of its own.
+	// keys returns the status of the keys of a cluster with a source of its own.
 	keys func(cluster string) (jwks.Status, bool)
 
 	mu sync.Mutex
-	// results are those of the configuration in force.
+	// results are the results of the configuration in force.
 	results map[types.NamespacedName]result
-	// queue takes the objects whose turn it is, and early are those from before it runs.
+	// queue receives the objects that are due, and early contains those from before it
+	// runs.
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 	early []reconcile.Request
 }
@@ -132,7 +133,7 @@ func (c *conditions) follow(objects config.Objects, current *config.Config) {
 	}
 }
 
-// update brings a status up to date and reports whether it was not.
+// update updates a status and reports whether it changed.
 func (c *conditions) update(object types.NamespacedName, r result, status *v1alpha1.TokenExchangeStatus) bool {
 	changed := r.update(status)
 	if !r.fetched {
@@ -199,9 +200,9 @@ func (c *conditions) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, err
 }
 
-// result is what a configuration makes of an object.
+// result is the result of a configuration for an object.
 type result struct {
-	// uid and generation are those of the object that the configuration was made of.
+	// uid and generation identify the object that the configuration was made from.
 	uid        types.UID
 	generation int64
 	findings   []policy.Finding
@@ -225,7 +226,7 @@ func resultOf(c *config.Cluster) result {
 	return out
 }
 
-// update brings a status up to date and reports whether it was not.
+// update updates a status and reports whether it changed.
 func (r result) update(status *v1alpha1.TokenExchangeStatus) bool {
 	rules := int32(min(r.rules, 1<<10)) //nolint:gosec // bounded
 	changed := status.Rules != rules

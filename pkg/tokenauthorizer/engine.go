@@ -45,8 +45,8 @@ type engine struct {
 	generations uint64
 }
 
-// entry is what a cluster's entry was made into, and stays while what it was made
-// of does.
+// entry is the result of a cluster's entry in the configuration, and stays as long as
+// its origin does not change.
 type entry struct {
 	of       origin
 	tokens   *subject.Rules
@@ -89,7 +89,7 @@ func (e *engine) remembered(event string, of func(hits, misses uint64) uint64) e
 	return err
 }
 
-// errNothing says that no configuration has come in yet.
+// errNothing says that no configuration has been read yet.
 var errNothing = errors.New("waiting for the first configuration")
 
 // loaded returns nil once a configuration is in force.
@@ -153,7 +153,7 @@ func (e *engine) apply(c *config.Config) error {
 	return nil
 }
 
-// snapshot is what requests go through under keys and rules.
+// snapshot returns the Snapshot for requests under keys and rules.
 func snapshot(
 	verifier *subject.Verifier, keys *jwks.View, rules map[string]*subject.Rules, clusters map[string]*authorizer.Cluster,
 ) authorizer.Snapshot {
@@ -169,7 +169,7 @@ func snapshot(
 	}
 }
 
-// keys are where the keys of all clusters come from.
+// keys returns the key sources of all clusters.
 func (e *engine) keys(c *config.Config) []jwks.Cluster {
 	if e.config.Source.FromHub {
 		return withEveryone(c.Keys())

@@ -22,10 +22,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/jwks"
 )
 
-// publications informs the store which clusters the hub has and what they publish. It
-// reads and never writes, and decides nothing: whose keys count is up to package
-// keytrust, which the store calls. The namespace of a ConfigMap, never its data, says
-// whose keys it holds. It runs in every replica: each has a store of its own.
+// publications informs the store about the hub's clusters and their publications. It
+// reads and never writes, and makes no decision: package keytrust, which the store
+// calls, decides which keys are trusted. The namespace of a ConfigMap, never its data,
+// identifies the cluster of its keys. It runs in every replica: each has a store of its
+// own.
 type publications struct {
 	// hub reads from a cache made with CacheOptions.
 	hub   client.Reader
@@ -51,7 +52,7 @@ func (p *publications) follow(mgr ctrl.Manager) error {
 	return nil
 }
 
-// owner maps a published ConfigMap to the cluster in whose namespace it is.
+// owner maps a published ConfigMap to the cluster of its namespace.
 func owner(_ context.Context, object client.Object) []reconcile.Request {
 	if object.GetName() != names.IssuerConfigMap {
 		return nil
@@ -88,8 +89,9 @@ func (p *publications) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Re
 	return ctrl.Result{}, nil
 }
 
-// begin takes every cluster once the cache is filled, and only then says that the hub
-// is known: until then a cluster without keys may be one whose turn has not come.
+// begin reads every cluster once the cache is filled, and only then reports that the
+// hub is known: until then a cluster without keys may be one that begin has not read
+// yet.
 func (p *publications) begin(ctx context.Context) error {
 	var clusters clusterv1.ManagedClusterList
 	if err := p.hub.List(ctx, &clusters); err != nil {

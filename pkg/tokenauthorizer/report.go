@@ -64,7 +64,7 @@ func (c counting) Record(e authorizer.Event) {
 	}
 }
 
-// count counts a decision. What could not be decided is none.
+// count counts a decision, but no request that could not be decided.
 func (r *reporter) count(cluster string, err error) {
 	denied := denial.Class(0)
 	if err != nil {
@@ -172,7 +172,7 @@ func (r *reporter) counted(cluster string, d v1alpha1.Decisions) {
 	r.counts[cluster] = left
 }
 
-// object is what the decisions about a cluster are made by, nil if there is none.
+// object returns the object that decides about a cluster, nil if there is none.
 func (r *reporter) object(ctx context.Context, cluster string) (client.Object, *v1alpha1.TokenExchangeStatus, error) {
 	for _, namespace := range []string{cluster, ""} {
 		object, status := ruleObject(namespace)

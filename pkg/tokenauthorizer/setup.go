@@ -21,11 +21,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/server"
 )
 
-// Config is what the role is made of.
+// Config is the configuration of the role.
 type Config struct {
 	// Source of the configuration.
 	Source Source
-	// Server is how requests come in; its Authorizer is set by Setup.
+	// Server configures the endpoints; its Authorizer is set by Setup.
 	Server server.Config
 	// Hub is the connection that mints tokens.
 	Hub *rest.Config
@@ -41,7 +41,7 @@ type Config struct {
 	Metrics metrics.RegistererGatherer
 }
 
-// Source is where clusters and rules come from: exactly one of File, FromHub and
+// Source is the source of clusters and rules: exactly one of File, FromHub and
 // Workload.
 type Source struct {
 	// File is read again when it changes.
@@ -52,11 +52,11 @@ type Source struct {
 	// Workload is the connection to the one cluster whose tokens are proven by
 	// TokenReviews, the older way of tokensmith.
 	Workload *rest.Config
-	// Options are what a file does not say.
+	// Options are the settings that are not part of a file.
 	Options config.Options
 }
 
-// errSource is for a Source that is none, or several.
+// errSource rejects a Source without or with several sources.
 var errSource = errors.New("exactly one source of clusters is needed: a file, the hub, or a workload cluster")
 
 func (s Source) check() error {
@@ -72,9 +72,9 @@ func (s Source) check() error {
 	return nil
 }
 
-// Setup adds the role to mgr, whose cache has CacheOptions if keys come from the
-// hub. It fails with a file that cannot be used and with an address that cannot
-// be listened at, so that the start of a role reports what is wrong.
+// Setup adds the role to mgr, whose cache has CacheOptions if keys are read from the
+// hub. It fails if the file cannot be used or an address cannot be listened on, so that
+// the start of a role reports the problem.
 func Setup(ctx context.Context, mgr manager.Manager, c Config) error {
 	if err := c.Source.check(); err != nil {
 		return err

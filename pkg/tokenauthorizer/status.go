@@ -16,8 +16,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/mint"
 )
 
-// Status is what /clusters shows: the health of each cluster. Its form is
-// stable.
+// Status is the content of /clusters: the health of each cluster. Its form is stable.
 type Status struct {
 	Ready bool `json:"ready"`
 	// Waiting says for what, while the role is not ready.
@@ -46,7 +45,7 @@ type ClusterStatus struct {
 	Issuer string   `json:"issuer,omitempty"`
 	Source string   `json:"source"`
 	Keys   []string `json:"keys"`
-	// Tried is set once its keys were asked for.
+	// Tried is set after the first request for its keys.
 	Tried       bool      `json:"tried"`
 	LastSuccess time.Time `json:"lastSuccess,omitzero"`
 	AgeSeconds  int64     `json:"ageSeconds,omitempty"`

@@ -19,10 +19,10 @@ type Trial struct {
 	authorizer *authorizer.Authorizer
 }
 
-// TrialConfig is what a Trial differs in from the role.
+// TrialConfig is the part of a Trial's configuration that differs from the role's.
 type TrialConfig struct {
-	// Config and Keys are what the authorizer would have; FromHub is set if it
-	// would take keys that clusters publish on the hub. The Trial configures Keys.
+	// Config and Keys are the authorizer's configuration; FromHub is set if it would
+	// use keys that clusters publish on the hub. The Trial configures Keys.
 	Config  *config.Config
 	Keys    *jwks.Store
 	FromHub bool

@@ -16,7 +16,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 )
 
-// credential is what the agent says of the registration; nil is nothing yet.
+// credential returns the agent's condition for the registration; nil if it has not
+// reported yet.
 func (r *Registration) credential(obj *addonv1beta1.ManagedClusterAddOn) *metav1.Condition {
 	issued := TokenCondition(obj.Status.Conditions)
 	certificate := apimeta.FindStatusCondition(obj.Status.Conditions, names.ConditionCertificateRotated)

@@ -14,10 +14,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/podproblem"
 )
 
-// ListExplained is List, and the message of each add-on without registrations says what keeps
-// its hub controller from running, if that is known. It reads all Deployments of the hub when
-// there is such an add-on, so it is for callers that list once. Without permission to read
-// Deployments or Pods the messages are those of List. See docs/guides/addons.md.
+// ListExplained is List, but the message of each add-on without registrations says what
+// prevents its hub controller from running, if that is known. It reads all Deployments
+// of the hub when there is such an add-on, so it is for callers that list once. Without
+// permission to read Deployments or Pods, it returns List's messages. See
+// docs/guides/addons.md.
 func ListExplained(ctx context.Context, c client.Client, f Filter, now time.Time, warn Warn) ([]AddOn, error) {
 	list, err := List(ctx, c, f, now, warn)
 	if err != nil {

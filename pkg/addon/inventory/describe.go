@@ -41,7 +41,7 @@ const (
 // needs no credential.
 const nilRegistration = "NilRegistration"
 
-// Facts are what is known in addition to the add-on itself.
+// Facts are the inputs in addition to the add-on itself.
 type Facts struct {
 	Now time.Time
 	// Requests are the open CSRs of add-ons, of any of them.
@@ -269,8 +269,8 @@ func openRequest(r *Registration, requests []certificatesv1.CertificateSigningRe
 	return open
 }
 
-// rotating reports whether a rotation was asked for that has not happened. A client that
-// asks names the next full second, so a token of this one may be the answer.
+// rotating reports whether a requested rotation is still pending. A client requests it
+// for the next full second, so a token of the current second may be the result.
 func rotating(r *Registration, obj *addonv1beta1.ManagedClusterAddOn) bool {
 	asked, err := time.Parse(time.RFC3339, obj.Annotations[names.AnnotationRotate])
 	if err != nil || r.Refreshed == nil || r.Driver != string(driver.Token) || !r.Refreshed.Add(time.Second).Before(asked) {

@@ -21,7 +21,7 @@ import (
 type Filter struct {
 	Clusters []string
 	Names    []string
-	// Selector is what the labels must match; nil matches all.
+	// Selector selects add-ons by their labels; nil selects all.
 	Selector labels.Selector
 
 	// at is the only one; zero for any.

@@ -28,7 +28,7 @@ const settledFor = time.Hour
 
 // Orphan is the stable schema of an object that an earlier driver left.
 type Orphan struct {
-	// Kind is that of the object.
+	// Kind is the kind of the object.
 	Kind      string `json:"object"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
@@ -40,7 +40,7 @@ type Orphan struct {
 	// Why is one sentence.
 	Why string `json:"why"`
 
-	// Object is the object as it was when it was looked at.
+	// Object is the object as last read.
 	Object client.Object `json:"-"`
 }
 
@@ -58,7 +58,7 @@ func (l Orphan) String() string {
 
 // HubObjects are the objects that may be orphaned.
 type HubObjects struct {
-	// Infrastructure is what carries the labels of the token driver.
+	// Infrastructure are the objects with the labels of the token driver.
 	Infrastructure []client.Object
 	// Requests are the CSRs of add-ons.
 	Requests []certificatesv1.CertificateSigningRequest

@@ -37,8 +37,8 @@ type Registration struct {
 	Namespace      string `json:"namespace,omitempty"`
 	Secret         string `json:"secret,omitempty"`
 	HostingCluster string `json:"hostingCluster,omitempty"`
-	// Expires and Refreshed are what the agent says of its credential; a
-	// certificate's lifetime begins five minutes before it was refreshed.
+	// Expires and Refreshed are the agent's report on its credential; a certificate's
+	// lifetime begins five minutes before it was refreshed.
 	Expires   *time.Time `json:"expires,omitempty"`
 	Refreshed *time.Time `json:"refreshed,omitempty"`
 	// OpenRequest is the CSR that is not approved or signed yet.
@@ -67,12 +67,12 @@ type AddOn struct {
 	Cluster   string `json:"cluster"`
 	Name      string `json:"name"`
 	Available string `json:"available"`
-	// Driver, Expires and Refreshed are those of the kubeClient registration.
+	// Driver, Expires and Refreshed are the values of the kubeClient registration.
 	Driver    string     `json:"driver,omitempty"`
 	Expires   *time.Time `json:"expires,omitempty"`
 	Refreshed *time.Time `json:"refreshed,omitempty"`
 	State     State      `json:"state"`
-	// Reason and Message are the first thing that is missing.
+	// Reason and Message describe the first missing part.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Conditions are the statuses of the conditions by their types.
@@ -84,8 +84,8 @@ type AddOn struct {
 	Object *addonv1beta1.ManagedClusterAddOn `json:"-"`
 }
 
-// KubeClient returns the first kubeClient registration of an add-on; that is
-// the one that has a driver. It is nil if there is none.
+// KubeClient returns the first kubeClient registration of an add-on, which is the one
+// with a driver. It is nil if there is none.
 func KubeClient(obj *addonv1beta1.ManagedClusterAddOn) *addonv1beta1.KubeClientConfig {
 	for i := range obj.Status.Registrations {
 		if r := &obj.Status.Registrations[i]; r.Type == addonv1beta1.KubeClient {

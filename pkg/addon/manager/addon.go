@@ -129,7 +129,7 @@ func inherited(addOn, cluster map[string]string) map[string]*string {
 	return changes
 }
 
-// plan is what an add-on is to have.
+// plan is the desired state of an add-on.
 type plan struct {
 	configs     []config
 	unsupported []addonv1beta1.AddOnConfig
@@ -153,7 +153,7 @@ func (a *AddOn) configure(ctx context.Context, addOn *addonv1beta1.ManagedCluste
 	return a.report(ctx, addOn, p, want)
 }
 
-// release gives an add-on whose turn it is in a rollout what it is to have.
+// release configures an add-on that is due in a rollout.
 func (a *AddOn) release(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, cma *addonv1beta1.ClusterManagementAddOn) error {
 	p, err := a.plan(ctx, addOn, cma)
 	if err != nil {

@@ -100,7 +100,8 @@ func sorted(configs []config) []config {
 	return configs
 }
 
-// placements are those that a ClusterManagementAddOn installs by, or none.
+// placements returns the placements of a ClusterManagementAddOn's install strategy, or
+// none.
 func placements(cma *addonv1beta1.ClusterManagementAddOn) []addonv1beta1.PlacementStrategy {
 	if !addonconfig.Managed(cma) || cma.Spec.InstallStrategy.Type != addonv1beta1.AddonInstallStrategyPlacements {
 		return nil

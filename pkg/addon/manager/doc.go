@@ -10,8 +10,9 @@
 // created, nor any before a placement is decided.
 //
 // Of its two reconcilers, Fleet reconciles a ClusterManagementAddOn and its clusters,
-// AddOn one ManagedClusterAddOn; they interact through the status of the first. In a
-// rollout in steps, AddOn leaves an add-on the configurations that it has, and Fleet lets
-// AddOn configure those whose turn it is: an add-on that was released wants what it has,
-// so that nothing about a rollout is held in memory. They are tested in pkg/addon.
+// AddOn one ManagedClusterAddOn; they interact through the status of the first. During
+// a gradual rollout, AddOn keeps an add-on's current configurations, and Fleet lets
+// AddOn configure the add-ons that are due: a released add-on keeps its configurations
+// as the desired ones, so that no state of a rollout is in memory. They are tested in
+// pkg/addon.
 package manager

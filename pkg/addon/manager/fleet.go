@@ -44,7 +44,7 @@ type Fleet struct {
 	Configs client.Reader
 	// Clock dates conditions.
 	Clock clock.PassiveClock
-	// AddOns configures the add-ons whose turn it is.
+	// AddOns configures the add-ons that are due.
 	AddOns *AddOn
 
 	// sizes are how many add-ons ClusterManagementAddOns had when they were last looked
@@ -162,8 +162,8 @@ func (f *Fleet) progression(ctx context.Context, cma *addonv1beta1.ClusterManage
 	return want, r, err
 }
 
-// rollOut finds out whose turn it is to have configurations, and reports how far they
-// have come.
+// rollOut finds the add-ons that are due for configurations, and reports their
+// progress.
 func (f *Fleet) rollOut(ctx context.Context, progression *addonv1beta1.InstallProgression, strategy addonv1beta1.PlacementStrategy, configs []config,
 	existing []addonv1beta1.ManagedClusterAddOn, taken sets.Set[string],
 ) (rollout, error) {

@@ -19,11 +19,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// rollout is how far a placement's configurations have come.
+// rollout is the progress of a placement's configurations.
 type rollout struct {
 	rollouts.Result
 
-	// release are the add-ons whose turn it is.
+	// release are the add-ons that are due.
 	release []*addonv1beta1.ManagedClusterAddOn
 }
 
@@ -43,7 +43,7 @@ type candidate struct {
 	want  []addonv1beta1.ConfigReference
 }
 
-// status is how far a candidate has come.
+// status returns the progress of a candidate.
 func (c candidate) status() sdkv1alpha1.ClusterRolloutStatus {
 	status := sdkv1alpha1.ClusterRolloutStatus{ClusterName: c.addOn.Namespace, Status: sdkv1alpha1.Progressing}
 	condition := apimeta.FindStatusCondition(c.addOn.Status.Conditions, addonv1beta1.ManagedClusterAddOnConditionProgressing)
@@ -74,7 +74,7 @@ func (c candidate) applied() bool {
 	})
 }
 
-// evaluate returns how far a rollout to candidates, by decision group, has come.
+// evaluate returns the progress of a rollout to candidates, by decision group.
 func evaluate(strategy clusterv1alpha1.RolloutStrategy, groups sdkv1beta1.ClusterGroupsMap, candidates map[string]candidate) (rollout, error) {
 	var statuses []sdkv1alpha1.ClusterRolloutStatus
 	for _, c := range candidates {
@@ -88,7 +88,7 @@ func evaluate(strategy clusterv1alpha1.RolloutStrategy, groups sdkv1beta1.Cluste
 	return r, err
 }
 
-// report writes into a progression how far its rollout has come.
+// report writes the progress of the rollout into a progression.
 func (r rollout) report(progression *addonv1beta1.InstallProgression, now time.Time) {
 	condition := metav1.Condition{
 		Type: addonv1beta1.ManagedClusterAddOnConditionProgressing, Status: metav1.ConditionTrue,

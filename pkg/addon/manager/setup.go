@@ -75,9 +75,10 @@ func setupFleet(mgr ctrl.Manager, f *Fleet) error {
 		Complete(f)
 }
 
-// What happens to one cluster is gathered for settle, and for settleEach of every add-on
-// that there is, before their ClusterManagementAddOn is looked at: that takes the longer
-// the more add-ons there are, and ten thousand clusters must not cause it ten thousand times.
+// The controller collects changes of clusters for settle, plus settleEach for every
+// existing add-on, before it reconciles their ClusterManagementAddOn: a reconcile takes
+// longer the more add-ons there are, and ten thousand clusters must not cause ten
+// thousand of them.
 const (
 	settle     = 200 * time.Millisecond
 	settleEach = 200 * time.Microsecond
@@ -190,8 +191,8 @@ func concerns(before, after *addonv1beta1.ManagedClusterAddOn) bool {
 		deployed(before, addonv1beta1.ManagedClusterAddOnHostingManifestApplied) != deployed(after, addonv1beta1.ManagedClusterAddOnHostingManifestApplied)
 }
 
-// configures reports whether a change of a ClusterManagementAddOn can change what its
-// add-ons are to have. How far their rollout has come does not.
+// configures reports whether a change of a ClusterManagementAddOn can change the
+// desired configurations of its add-ons. The progress of their rollout cannot.
 func configures(before, after *addonv1beta1.ClusterManagementAddOn) bool {
 	return before.Generation != after.Generation || addonconfig.Managed(before) != addonconfig.Managed(after) ||
 		!equality.Semantic.DeepEqual(before.Status.DefaultConfigReferences, after.Status.DefaultConfigReferences) ||

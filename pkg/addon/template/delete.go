@@ -23,7 +23,7 @@ func hooked(addOn *addonv1beta1.ManagedClusterAddOn) bool {
 	return slices.Contains(addOn.Finalizers, addonv1beta1.AddonPreDeleteHookFinalizer)
 }
 
-// finalizers are those that an add-on needs.
+// finalizers returns the finalizers that an add-on needs.
 func (d deployment) finalizers() []string {
 	if d.hook == nil {
 		return nil

@@ -31,7 +31,7 @@ var errDone = errors.New("nothing is left to do")
 type pass struct {
 	addOn   *addonv1beta1.ManagedClusterAddOn
 	cluster *clusterv1.ManagedCluster
-	// status is what the add-on's status is to be.
+	// status is the desired status of the add-on.
 	status *addonv1beta1.ManagedClusterAddOnStatus
 
 	from *source.Source

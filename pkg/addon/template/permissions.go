@@ -209,8 +209,9 @@ func (r *Reconciler) bind(ctx context.Context, addOn *addonv1beta1.ManagedCluste
 	return left, r.rebind(ctx, live, want)
 }
 
-// permissions are what the add-on manager needs to write a RoleBinding: what RBAC asks for,
-// unless it has all that the role allows, and the grant to the add-on.
+// permissions returns what the add-on manager needs to write a RoleBinding: the
+// permission that RBAC requires unless it has everything that the role allows, and the
+// grant to the add-on.
 // See docs/adr/0020-grants-for-templates.md.
 func permissions(want *rbacv1.RoleBinding) (role, grant access.Right) {
 	scope, namespace := names.HubPermissionsSingleNamespace, want.Namespace
@@ -261,8 +262,9 @@ func lacks(want *rbacv1.RoleBinding, missing []access.Right) error {
 		want.RoleRef.Kind, want.RoleRef.Name, want.Labels[names.LabelAddOnTokenName], want.Namespace, names.HubAddOnManagerServiceAccount, access.Phrase(missing))
 }
 
-// adopt takes over a RoleBinding that is not in the cache: one that OCM made for the add-on
-// lacks our labels. OCM also binds a group of the add-on on all clusters, which goes.
+// adopt takes over a RoleBinding that is not in the cache: one that OCM made for the
+// add-on lacks our labels. OCM also binds a group of the add-on on all clusters; adopt
+// removes it.
 func (r *Reconciler) adopt(ctx context.Context, want *rbacv1.RoleBinding) error {
 	live := &rbacv1.RoleBinding{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(want), live); err != nil {
@@ -312,7 +314,7 @@ func (r *Reconciler) supersede(ctx context.Context, addOn string, want *rbacv1.R
 	return nil
 }
 
-// upstreamLabels are those that OCM gives to the RoleBindings of an add-on.
+// upstreamLabels returns the labels that OCM gives to the RoleBindings of an add-on.
 // See docs/reference/wire-contract.md#addon-templates.
 func upstreamLabels(addOn string) map[string]string {
 	return map[string]string{names.LabelAddOnName: addOn, names.LabelAddOnTemplate: ""}

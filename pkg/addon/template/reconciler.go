@@ -83,8 +83,8 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) (a
 	return r.deploy(ctx, addOn, cluster)
 }
 
-// concerns reports whether an add-on is made from a template. One that goes with its
-// ClusterManagementAddOn still has to run its hook.
+// concerns reports whether an add-on is made from a template. An add-on that is deleted
+// with its ClusterManagementAddOn still has to run its hook.
 func (r *Reconciler) concerns(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn) (bool, error) {
 	var cma addonv1beta1.ClusterManagementAddOn
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: addOn.Name}, &cma); client.IgnoreNotFound(err) != nil {
@@ -93,7 +93,7 @@ func (r *Reconciler) concerns(ctx context.Context, addOn *addonv1beta1.ManagedCl
 	return addonconfig.Managed(&cma) && addonconfig.Templated(&cma) || addOn.DeletionTimestamp != nil && hooked(addOn), nil
 }
 
-// deploy brings an add-on to what its template says, and returns when to look again.
+// deploy updates an add-on to its template, and returns when to reconcile it again.
 func (r *Reconciler) deploy(ctx context.Context, addOn *addonv1beta1.ManagedClusterAddOn, cluster *clusterv1.ManagedCluster) (after time.Duration, err error) {
 	p := &pass{addOn: addOn, cluster: cluster, status: addOn.Status.DeepCopy()}
 	for _, phase := range []func(context.Context, *pass) error{r.read, r.plan, r.register, r.applyWorks, r.evaluate, r.measure} {

@@ -29,7 +29,7 @@ import (
 // workers is how many add-ons are worked on at a time.
 const workers = 8
 
-// SetupWithManager starts the controller with mgr. ctx is that of the manager.
+// SetupWithManager starts the controller with mgr. ctx is the manager's context.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	if err := labelindex.Add(ctx, mgr.GetFieldIndexer(), &rbacv1.RoleBinding{}, names.LabelAddOnCluster); err != nil {
 		return err

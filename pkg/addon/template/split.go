@@ -20,10 +20,11 @@ import (
 // may have is left for its status and for the next versions of its manifests.
 const maxSize = manifest.MaxSize * 8 / 10
 
-// A manifest stays in its work. If it moved, the work agent could come to the work that
-// loses it first, and delete the object with all that is in it, such as a namespace. One
-// that has to move, because its work has grown too large, leaves the work only when the
-// other one has been applied: until then the object belongs to both.
+// A manifest stays in its ManifestWork. If it moved, the work agent could process the
+// ManifestWork that loses it first, and delete the object with its content, such as a
+// namespace. A manifest that has to move, because its ManifestWork has grown too large,
+// leaves it only when the other one has been applied: until then the object belongs to
+// both.
 
 // split makes as many works as the manifests of an add-on need.
 func split(addOn *addonv1beta1.ManagedClusterAddOn, options workv1.ManifestWorkSpec, manifests []workv1.Manifest, live []*workv1.ManifestWork) ([]*workv1.ManifestWork, error) {

@@ -22,13 +22,13 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// deployment is what an add-on consists of on its cluster.
+// deployment is the content of an add-on on its cluster.
 type deployment struct {
 	// works deploy the agent.
 	works []*workv1.ManifestWork
 	// hook runs before the add-on is deleted; nil if nothing has to.
 	hook *workv1.ManifestWork
-	// workloads are those whose pods must be ready.
+	// workloads are the workloads that need ready pods.
 	workloads []workv1.ResourceIdentifier
 }
 

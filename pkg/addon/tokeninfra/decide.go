@@ -16,7 +16,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// action is what is to be done about an add-on's token infrastructure.
+// action is the action for an add-on's token infrastructure.
 type action int
 
 const (
@@ -28,15 +28,15 @@ const (
 	remove
 )
 
-// decision is what the controller does for an add-on.
+// decision is the controller's decision for an add-on.
 type decision struct {
 	action action
 	// account is the ServiceAccount to build for.
 	account string
-	// condition says why there is none; nil leaves the condition of a kept
-	// add-on alone, and takes that of a removed one away.
+	// condition says why there is none; nil leaves the condition of a kept add-on
+	// unchanged, and removes that of a removed one.
 	condition *metav1.Condition
-	// until is how long the decision holds if nothing changes; 0 is without an end.
+	// until is how long the decision is valid if nothing changes; 0 means no limit.
 	until time.Duration
 }
 

@@ -21,7 +21,7 @@ import (
 // errTaken is about a ServiceAccount that is not the add-on's to use.
 var errTaken = errors.New("has another owner")
 
-// labels are what everything made for an add-on carries.
+// labels returns the labels of every object made for an add-on.
 func labels(addOn string) map[string]string {
 	return map[string]string{names.LabelAddOnTokenName: addOn, names.LabelTokenInfrastructure: "true"}
 }
@@ -74,8 +74,8 @@ func (r *Reconciler) ensureAccount(ctx context.Context, addOn types.NamespacedNa
 	return live.UID, nil
 }
 
-// rules let their holder request tokens of one ServiceAccount. The verb
-// subscribe is what agents that reach the hub by gRPC need for the answer.
+// rules returns the permissions to request tokens of one ServiceAccount. Agents that
+// reach the hub by gRPC need the verb subscribe for the response.
 func rules(account string) []rbacv1.PolicyRule {
 	tokens := []string{"serviceaccounts/token"}
 	return []rbacv1.PolicyRule{

@@ -56,7 +56,7 @@ func infrastructure() predicate.Predicate {
 	}
 }
 
-// SetupWithManager starts the controller with mgr. ctx is that of the manager.
+// SetupWithManager starts the controller with mgr. ctx is the manager's context.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	made, drift := madeFor{EventHandler: handler.EnqueueRequestsFromMapFunc(byLabel), r: r}, builder.WithPredicates(infrastructure(), predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool { return altered(e.ObjectOld, e.ObjectNew) },
@@ -72,7 +72,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		Watches(&rbacv1.Role{}, made, drift).
 		Watches(&rbacv1.RoleBinding{}, made, drift).
 		Watches(&clusterv1.ManagedCluster{}, handler.EnqueueRequestsFromMapFunc(r.byCluster), builder.WithPredicates(predicate.Funcs{
-			// At the start every add-on is looked at anyway.
+			// At its start, the controller reconciles every add-on anyway.
 			CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 			UpdateFunc: func(e event.UpdateEvent) bool { return clusterAccepted(e.ObjectOld) != clusterAccepted(e.ObjectNew) },
 		})).

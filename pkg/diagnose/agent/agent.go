@@ -30,12 +30,12 @@ type agent struct {
 	diagnose.Scope
 
 	klusterlet operatorv1.Klusterlet
-	// other is what another product runs as the agent.
+	// other is the agent of another product.
 	other *origin.Installation
 	hub   kubeconfig.Hub
 	// silent says that the hub did not answer from this machine.
 	silent bool
-	// credential is when the hub credential ends; zero while there is none.
+	// credential is the expiry of the hub credential; zero while there is none.
 	credential time.Time
 	lifetime   time.Duration
 	// limit is the longest lifetime of a credential that no check reports.

@@ -28,7 +28,7 @@ type Hub struct {
 	diagnose.Scope
 
 	manager operatorv1.ClusterManager
-	// other is what another product runs as the hub.
+	// other is the hub of another product.
 	other *origin.Installation
 	// limit is the longest lifetime of a bootstrap token that no check reports.
 	limit diagnose.Limit

@@ -45,7 +45,7 @@ type exchange struct {
 	self   policy.Account
 	config *config.Config
 	known  []issuers.Issuer
-	// permissions are those that the token authorizer needs.
+	// permissions are the permissions that the token authorizer needs.
 	permissions policy.Permissions
 }
 

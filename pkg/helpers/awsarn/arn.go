@@ -7,7 +7,7 @@ import (
 
 // Error says why a string is not the ARN that it should be.
 type Error struct {
-	// Value is what was given.
+	// Value is the rejected input.
 	Value string
 	// Problem says what is wrong, as a clause.
 	Problem string
@@ -37,10 +37,10 @@ const (
 	maxRolePath    = 512
 )
 
-// The forms below are those of the API references: EKS CreateCluster for a
-// cluster's name, IAM CreateRole for a role's name and path. Each matches the
-// whole of what it takes apart. Long lengths are checked apart from them: compiled
-// into an expression they take half a megabyte at every start.
+// The forms below follow the API references: EKS CreateCluster for a cluster's name,
+// IAM CreateRole for a role's name and path. Each matches its whole input. Long lengths
+// are checked separately: compiled into an expression they take half a megabyte at
+// every start.
 var (
 	clusterForm  = regexp.MustCompile(`^arn:([a-z0-9-]{1,20}):eks:([a-z0-9-]{1,40}):([0-9]{12}):cluster/([0-9A-Za-z][0-9A-Za-z_-]*)$`)
 	roleForm     = regexp.MustCompile(`^arn:([a-z0-9-]{1,20}):iam::([0-9]{12}):role(/|/[!-~]+/)([0-9A-Za-z_+=,.@-]+)$`)

@@ -21,12 +21,12 @@ const (
 	EUSC     Partition = "aws-eusc"
 )
 
-// details is what differs between partitions.
+// details are the properties that differ between partitions.
 type details struct {
 	partition Partition
 	// dnsSuffix is the domain of its endpoints.
 	dnsSuffix string
-	// regionPrefix is what all its regions begin with, those of aws aside.
+	// regionPrefix is the common prefix of all its regions, except for aws.
 	regionPrefix string
 }
 

@@ -76,8 +76,8 @@ func (h Hub) Digest() string {
 	return hex.EncodeToString(digest.Sum(nil)[:16])
 }
 
-// Encode returns the kubeconfig that leads to h's API server as user, with
-// the names that OCM's agents give its entries.
+// Encode returns the kubeconfig for connecting to h's API server as user, with the
+// entry names of OCM's agents.
 func (h Hub) Encode(user clientcmdapi.AuthInfo) ([]byte, error) {
 	return h.encode(user, names.KubeconfigUser, names.KubeconfigContext, names.KubeconfigContextNamespace)
 }

@@ -94,7 +94,7 @@ func (h *Hub) files() []file {
 	}
 }
 
-// withoutForeignPrograms refuses auth providers, some of which run commands, and
+// withoutForeignPrograms rejects auth providers, because some run commands, and
 // credential plugins other than ours.
 func (h Hub) withoutForeignPrograms() (Hub, error) {
 	if provider := h.User.AuthProvider; provider != nil {

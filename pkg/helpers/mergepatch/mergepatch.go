@@ -17,9 +17,9 @@ const conflictDelay = 100 * time.Millisecond
 // Fields are fields of an object by section: metadata, spec or status.
 type Fields map[string]map[string]any
 
-// Write writes fields of an object, which fails with a conflict unless the object is
-// still as it was read. Fields of the status are written to its subresource. Afterwards
-// object is what the API server returned.
+// Write writes fields of an object, and fails with a conflict if the object has changed
+// since it was read. Fields of the status are written to its subresource. Write updates
+// object to the API server's response.
 func Write(ctx context.Context, c client.Client, owner client.FieldOwner, object client.Object, fields Fields) error {
 	if fields["metadata"] == nil {
 		fields["metadata"] = map[string]any{}

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Line makes a text one line of characters that are seen. Text comes from other
-// machines: it has several lines at times, and must not be able to command the terminal,
-// turn the direction of what is read, or be invisible. Such characters are shown as their
-// escapes, \u202e for one.
+// Line makes a text one line of visible characters. Text from other machines can have
+// several lines, and must not be able to command the terminal, reverse the reading
+// direction, or be invisible. Such characters are shown as their escapes, \u202e for
+// one.
 func Line(text string) string {
 	text = strings.NewReplacer("\r\n", "; ", "\n", "; ", "\t", " ").Replace(strings.ToValidUTF8(text, "\ufffd"))
 	if !strings.ContainsFunc(text, unseen) {

@@ -1,6 +1,6 @@
-// Package rollouts evaluates OCM's rollout strategies: whose turn it is, given the
-// decisions of a placement and how far each of its clusters has come. The rules are
-// those of OCM's sdk-go.
+// Package rollouts evaluates OCM's rollout strategies: it selects the clusters to
+// update now, given the decisions of a placement and the progress of each of its
+// clusters. The rules are those of OCM's sdk-go.
 //
-// It never decides how far a cluster has come, and changes nothing.
+// It never decides the progress of a cluster, and changes nothing.
 package rollouts

@@ -18,9 +18,9 @@ import (
 	sdkv1beta1 "open-cluster-management.io/sdk-go/pkg/apis/cluster/v1beta1"
 )
 
-// Result is how far a rollout has come.
+// Result is the progress of a rollout.
 type Result struct {
-	// Release are the clusters whose turn it is.
+	// Release are the clusters to update now.
 	Release []string
 	// Recheck is when the time alone changes that, 0 for never.
 	Recheck time.Duration
@@ -28,8 +28,8 @@ type Result struct {
 	Total, Done, Progressing, Failed, TimedOut int
 }
 
-// Evaluate returns how far a rollout to the clusters of statuses, by decision group,
-// has come. A strategy without a type is All.
+// Evaluate returns the progress of a rollout to the clusters of statuses, by decision
+// group. A strategy without a type is All.
 func Evaluate(strategy clusterv1alpha1.RolloutStrategy, groups sdkv1beta1.ClusterGroupsMap, statuses []sdkv1alpha1.ClusterRolloutStatus) (Result, error) {
 	strategy.Type = cmp.Or(strategy.Type, clusterv1alpha1.All)
 	r := Result{Total: len(statuses)}
@@ -47,9 +47,9 @@ func Evaluate(strategy clusterv1alpha1.RolloutStrategy, groups sdkv1beta1.Cluste
 			r.Failed++
 		case sdkv1alpha1.ToApply, sdkv1alpha1.TimeOut, sdkv1alpha1.Skip:
 		}
-		// The handler fills its steps with those that it is given first. Those that
-		// wait are not among them, so that they never come in addition to those that
-		// are on their way.
+		// The handler fills its steps with the first clusters in its input. Waiting
+		// clusters are not in it, so that they never add to those that are already
+		// updating.
 		if status.Status != sdkv1alpha1.ToApply {
 			started = append(started, status)
 		}

@@ -23,8 +23,8 @@ func Updates[T client.Object](relevant func(before, after T) bool) func(event.Up
 	}
 }
 
-// News lets pass what is not part of the first list: what is, is looked at because of the
-// objects that are reconciled themselves.
+// News admits objects that are not part of the first list: the initial reconcile of the
+// controller's own objects covers the list.
 func News() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 }

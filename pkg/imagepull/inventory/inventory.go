@@ -19,7 +19,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/imagepull/internal/owner"
 )
 
-// Inventory is what a cluster, or a namespace of it, has of pull secrets.
+// Inventory lists the pull secrets of a cluster, or of one namespace.
 type Inventory struct {
 	// Secrets are the pull secrets, in the order of their names.
 	Secrets []PullSecret

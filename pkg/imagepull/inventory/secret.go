@@ -16,20 +16,20 @@ import (
 // States of pull secrets that need nothing.
 const (
 	StateValid = "Valid"
-	// StateLegacy is that of pull secrets which OpenShift made from a token that never
-	// expires.
+	// StateLegacy is the state of pull secrets that OpenShift made from a token that
+	// never expires.
 	StateLegacy = "Legacy"
 )
 
 // PullSecret is one pull secret. It is part of the stable schema of lists.
 type PullSecret struct {
 	Namespace string `json:"namespace"`
-	// Name is that of the Secret.
+	// Name is the name of the Secret.
 	Name           string `json:"name"`
 	ServiceAccount string `json:"serviceAccount"`
 	// Hosts are the registries that it has tokens for.
 	Hosts []string `json:"hosts,omitempty"`
-	// Audiences, Usernames and KeyIDs are those of its tokens.
+	// Audiences, Usernames and KeyIDs are taken from its tokens.
 	Audiences []string `json:"audiences,omitempty"`
 	Usernames []string `json:"usernames,omitempty"`
 	KeyIDs    []string `json:"keyIDs,omitempty"`
@@ -88,7 +88,7 @@ func legacy(secret *corev1.Secret) PullSecret {
 	}
 }
 
-// facts are what the rules need to know.
+// facts returns the input of the rules.
 func facts(s content.Summary, secret *corev1.Secret, account metav1.OwnerReference) credential.Facts {
 	f := credential.Facts{Validity: s.Validity()}
 	f.RenewAt = credential.RenewAt(f.Validity, credential.PullSecrets(), string(secret.UID))

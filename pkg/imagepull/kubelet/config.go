@@ -9,15 +9,15 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Verb is what a node must be allowed to do with an audience before it gets tokens
-// for it (KEP-4412); Kubernetes takes the audience for the resource.
+// Verb is the verb that a node needs for an audience before it gets tokens for it
+// (KEP-4412); Kubernetes uses the audience as the resource.
 const Verb = "request-serviceaccounts-token-audience"
 
 // Settings is how nodes pull.
 type Settings struct {
 	// Registries are the hosts, as in the names of images.
 	Registries []string
-	// Audience is what the registries expect.
+	// Audience is the audience that the registries expect.
 	Audience string
 	// Username is sent with the token.
 	Username string

@@ -15,7 +15,7 @@ import (
 // Owner is the field manager of everything that these controllers write.
 const Owner client.FieldOwner = "ocm.pullsecret.legacy"
 
-// metadata is what is known of a Secret without its data.
+// metadata identifies a Secret without its data.
 func metadata(namespace, name string) *metav1.PartialObjectMetadata {
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -38,8 +38,8 @@ func change(ctx context.Context, writer client.Writer, secret client.Object, fie
 	return nil
 }
 
-// settled forgives errors that only say that a Secret has changed or is gone, which
-// comes as an event.
+// settled ignores errors that only say that a Secret has changed or is gone: an event
+// reports that.
 func settled(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil

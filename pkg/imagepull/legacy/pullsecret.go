@@ -32,8 +32,9 @@ type PullSecrets struct {
 	Cache cache.Cache
 }
 
-// SetupWithManager starts the controller with mgr. A token Secret that was deleted
-// while no controller ran is noticed by its pull secret, which comes at each start.
+// SetupWithManager starts the controller with mgr. If a token Secret was deleted while
+// no controller ran, the controller notices at its next start, when it reconciles every
+// pull secret.
 func (r *PullSecrets) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("pullsecret.legacypullsecret").

@@ -16,9 +16,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Held returns the metadata of the Secrets whose deletion waits for these
-// controllers, or would. Without options they are those of all namespaces. The reader
-// is the API server.
+// Held returns the metadata of the Secrets whose deletion waits for these controllers,
+// or would. Without options it searches all namespaces. The reader is the API server.
 func Held(ctx context.Context, reader client.Reader, options ...client.ListOption) ([]metav1.PartialObjectMetadata, error) {
 	var held []metav1.PartialObjectMetadata
 	list := &metav1.PartialObjectMetadataList{}

@@ -28,9 +28,8 @@ type Hosts struct {
 	all []content.Host
 }
 
-// NewHosts returns the list of the hosts that are configured, each as HOST or as
-// HOST=AUDIENCE; audience is that of the others. What changed calls must return at
-// once.
+// NewHosts returns the list of the configured hosts, each as HOST or as HOST=AUDIENCE;
+// audience is the default. The functions in changed must return at once.
 func NewHosts(configured []string, audience string, changed ...func()) (*Hosts, error) {
 	hosts, err := parse(configured, audience)
 	return &Hosts{audience: audience, configured: hosts, all: hosts, changed: changed}, err
@@ -45,7 +44,7 @@ func (h *Hosts) List() []content.Host {
 	return h.all
 }
 
-// Source is where hosts are looked up, in addition to those that are configured.
+// Source is a source of hosts in addition to the configured ones.
 type Source struct {
 	hosts *Hosts
 	found []content.Host
@@ -150,8 +149,8 @@ func check(host string) error {
 	return nil
 }
 
-// named reports whether a host is a DNS name, for any number of which its first
-// label may stand, or an IP address.
+// named reports whether a host is a DNS name, optionally with a wildcard as its first
+// label, or an IP address.
 func named(host string) bool {
 	return len(validation.IsDNS1123Subdomain(strings.TrimPrefix(host, "*."))) == 0 || net.ParseIP(host) != nil
 }

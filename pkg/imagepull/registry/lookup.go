@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Lookup is where hosts are looked up in the cluster.
+// Lookup configures the sources of hosts in the cluster.
 type Lookup struct {
 	// ConfigMap has a list of hosts, if it is named.
 	ConfigMap types.NamespacedName
@@ -28,7 +28,7 @@ func (l Lookup) Empty() bool {
 	return l.ConfigMap.Name == "" && len(l.Services) == 0 && len(l.Routes) == 0
 }
 
-// CacheObjects limit a cache to what is looked up.
+// CacheObjects limits a cache to the objects of the lookup.
 func (l Lookup) CacheObjects() map[client.Object]cache.ByObject {
 	objects := map[client.Object]cache.ByObject{}
 	if l.ConfigMap.Name != "" {

@@ -63,8 +63,8 @@ func (r *Routes) read(ctx context.Context) error {
 	return r.Found.report(ctx, hosts)
 }
 
-// hosts are those under which a router serves a Route. A Route has none that does
-// not exist, that may not be read, or whose kind the cluster does not know.
+// hosts returns the hosts of a Route in its routers. It returns none for a Route that
+// does not exist or may not be read, or if the cluster does not know the kind.
 func (r *Routes) hosts(ctx context.Context, key types.NamespacedName) (hosts []string, err error) {
 	route := &unstructured.Unstructured{}
 	route.SetGroupVersionKind(schema.GroupVersionKind{Group: "route.openshift.io", Version: "v1", Kind: "Route"})

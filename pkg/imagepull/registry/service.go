@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Service is a Service that leads to a registry in the cluster.
+// Service is a Service of a registry in the cluster.
 type Service struct {
 	types.NamespacedName
 

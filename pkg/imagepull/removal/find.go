@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Left is what is left of pull secrets.
+// Left lists the remaining objects of pull secrets.
 type Left struct {
 	// Accounts list pull secrets, or name one.
 	Accounts []corev1.ServiceAccount

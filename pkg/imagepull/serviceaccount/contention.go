@@ -20,8 +20,8 @@ const (
 	removalsWithin = 10 * time.Minute
 )
 
-// parts are what a ServiceAccount gets: the entry in imagePullSecrets, the annotation
-// that names the pull secret, and that secrets does not list it.
+// parts are the changes of a ServiceAccount: the entry in imagePullSecrets, the
+// annotation that names the pull secret, and the absence from secrets.
 type parts uint8
 
 const (
@@ -38,11 +38,11 @@ type contention struct {
 	left int
 }
 
-// contended is what happened to the entry of one ServiceAccount.
+// contended is the history of one ServiceAccount's entry.
 type contended struct {
 	account types.UID
-	// attached is the ServiceAccount's resourceVersion after our last write, empty
-	// once its removal was counted, and given is what it got by then.
+	// attached is the ServiceAccount's resourceVersion after our last write, empty once
+	// its removal was counted, and given are its parts by then.
 	attached string
 	given    parts
 	removals []time.Time
@@ -78,9 +78,9 @@ func (c *contention) present(account *corev1.ServiceAccount) {
 	}
 }
 
-// missing notes that parts are not there, and returns whether to write them, and
-// whether that has just become hopeless. What the cache shows from before our last
-// write is no removal, nor is what was not given by then.
+// missing records missing parts, and returns whether to write them, and whether that
+// has just become hopeless. A cached state from before our last write does not count as
+// a removal, nor does a part that was not given by then.
 func (c *contention) missing(account *corev1.ServiceAccount, lacks parts, now time.Time) (attach, gaveUp bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +132,7 @@ func (c *contention) drop(account types.NamespacedName) {
 	delete(c.accounts, account)
 }
 
-// fingerprint is what a ServiceAccount says, without what others keep of it.
+// fingerprint hashes a ServiceAccount without the parts that others maintain.
 func fingerprint(account *corev1.ServiceAccount) uint64 {
 	h := fnv.New64a()
 	write := func(text string) { _, _ = h.Write([]byte(text + "\x00")) } // A hash never fails to write.

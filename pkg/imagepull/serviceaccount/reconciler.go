@@ -58,7 +58,7 @@ type Reconciler struct {
 	Usage Usage
 	// Hosts are the registries; without any, nothing is made.
 	Hosts Hosts
-	// Form is what pull secrets look like.
+	// Form is the form of pull secrets.
 	Form owner.Form
 	// Format is how pull secrets store their tokens.
 	Format content.Format
@@ -99,7 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, settled(err)
 }
 
-// namespace is what is to be known of a namespace.
+// namespace returns the metadata of a namespace.
 func (r *Reconciler) namespace(ctx context.Context, name string) (*metav1.PartialObjectMetadata, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	if r.Namespaced {
@@ -155,8 +155,8 @@ func (r *Reconciler) remove(ctx context.Context, account *corev1.ServiceAccount)
 	return r.deleteSecret(ctx, found)
 }
 
-// settled forgives errors that only say that the ServiceAccount changed or that its
-// namespace is going: both come as events.
+// settled ignores errors that only say that the ServiceAccount changed or that its
+// namespace is terminating: events report both.
 func settled(err error) error {
 	if apierrors.IsConflict(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil

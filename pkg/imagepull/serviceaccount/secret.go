@@ -24,8 +24,8 @@ func (r *Reconciler) newSecret(account *corev1.ServiceAccount) (*corev1.Secret, 
 	return &corev1.Secret{ObjectMeta: r.Form.Metadata(account), Type: r.Format.Type(), Data: empty}, err
 }
 
-// find returns the pull secret of a ServiceAccount as the cache has it, nil if there
-// is none. It is the one called name, unless the form takes over what others made.
+// find returns the pull secret of a ServiceAccount from the cache, nil if there is
+// none. It has the given name, unless the form takes over Secrets of others.
 func (r *Reconciler) find(ctx context.Context, account *corev1.ServiceAccount, name string) (*corev1.Secret, error) {
 	if r.Form.Pointer() == "" {
 		var found corev1.Secret
@@ -41,9 +41,9 @@ func (r *Reconciler) find(ctx context.Context, account *corev1.ServiceAccount, n
 	return r.Form.Choose(found.Items, account), nil
 }
 
-// ensureSecret returns the pull secret as the cache has it, and makes what is
-// missing. One that was made just now comes back as an event. It returns nil for a
-// ServiceAccount that needs none.
+// ensureSecret returns the pull secret from the cache, and creates missing objects. The
+// event of a new one triggers the next reconcile. It returns nil for a ServiceAccount
+// that needs none.
 func (r *Reconciler) ensureSecret(ctx context.Context, account *corev1.ServiceAccount) (*corev1.Secret, error) {
 	want, err := r.newSecret(account)
 	if err != nil {

@@ -23,7 +23,7 @@ import (
 // workers is how many ServiceAccounts are worked on at a time.
 const workers = 10
 
-// byAccount is the field by which pull secrets are found in the cache.
+// byAccount is the index field of pull secrets in the cache.
 const byAccount = "account"
 
 // SetupWithManager starts the controller with mgr. What wakes it rings changed.
@@ -37,7 +37,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, cha
 		Named("pullsecret.serviceaccount").
 		For(&corev1.ServiceAccount{}).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.named), builder.WithPredicates(predicate.Funcs{
-			// The ServiceAccount that it was made for comes as well.
+			// The event of its ServiceAccount already triggers a reconcile.
 			CreateFunc: func(event.CreateEvent) bool { return false },
 		})).
 		WatchesRawSource(changed.Source(func(ctx context.Context) []reconcile.Request { return r.accounts(ctx) })).

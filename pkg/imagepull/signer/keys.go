@@ -11,7 +11,7 @@ import (
 // cannot read, or that was suspended, retires nothing.
 const grace = 5
 
-// Keys is what is known of the cluster's signing keys.
+// Keys is the current knowledge of the cluster's signing keys.
 type Keys struct {
 	mu sync.RWMutex
 	// reads counts the key sets.

@@ -5,7 +5,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Metrics shows how reading the key set goes.
+// Metrics reports reads of the key set.
 type Metrics struct {
 	reads *prometheus.CounterVec
 }

@@ -27,8 +27,8 @@ const path = "/openid/v1/jwks"
 // Source returns the ids of the keys that the cluster publishes.
 type Source func(context.Context) ([]string, error)
 
-// KeySet is the Source that a connection leads to: the key set (RFC 7517 §5) that
-// the API server serves.
+// KeySet returns the Source for a connection: the key set (RFC 7517 §5) that the API
+// server serves.
 func KeySet(config *rest.Config) (Source, error) {
 	config = rest.CopyConfig(config)
 	config.AcceptContentTypes = "" // A key set has a media type of its own.
@@ -70,7 +70,7 @@ type Reader struct {
 	Changed func()
 	// Clock is the time.
 	Clock clock.WithTicker
-	// Metrics shows how reading goes.
+	// Metrics reports the reads.
 	Metrics *Metrics
 
 	known   []string

@@ -7,6 +7,6 @@
 // creates a Secret and never touches a ServiceAccount.
 //
 // Its invariants: a token is requested once for each renewal, even with a stale cache,
-// and never twice in a minute for one Secret; the most urgent Secret comes first; it
+// and never twice in a minute for one Secret; the most urgent Secret is first; it
 // writes and deletes only Secrets that a ServiceAccount owns.
 package token

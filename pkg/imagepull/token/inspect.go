@@ -22,7 +22,7 @@ type Spec struct {
 	Format content.Format
 }
 
-// wanted is what the data of a Secret should be.
+// wanted is the desired data of a Secret.
 type wanted struct {
 	Spec
 
@@ -42,8 +42,8 @@ func inspect(secret *corev1.Secret, want wanted) credential.Facts {
 	return facts
 }
 
-// problem returns what is wrong with the tokens, or with where they are stored. The
-// list of servers comes last: all others make a token useless.
+// problem returns the problem of the tokens or of their storage. The list of servers is
+// checked last: all other problems make a token useless.
 func (w wanted) problem(s content.Summary, secret *corev1.Secret) error {
 	switch {
 	case s.Problem != "":
@@ -62,7 +62,7 @@ func (w wanted) problem(s content.Summary, secret *corev1.Secret) error {
 	return w.servers(s, w.Format.In(secret.Type))
 }
 
-// identity checks whose token it is, and for whom.
+// identity checks a token's subject and its binding.
 func (w wanted) identity(t content.Token, secret *corev1.Secret) error {
 	switch {
 	case t.AccountUID != w.account:
@@ -79,8 +79,8 @@ func (w wanted) identity(t content.Token, secret *corev1.Secret) error {
 	return nil
 }
 
-// audience is that of the registries' audiences which a token is for. It is empty
-// for a token for none of them: what the API server calls itself is not known.
+// audience returns the registries' audience in a token. It is empty for a token without
+// any of them: the API server's own audience is not known.
 func (w wanted) audience(t content.Token) string {
 	for _, host := range w.hosts {
 		if slices.Equal(t.Audiences, []string{host.Audience}) {

@@ -19,8 +19,8 @@ type rank struct {
 	expires time.Time
 }
 
-// before reports whether r comes before o: first what costs nothing, then what is
-// urgent, then what expires first.
+// before reports whether r precedes o: free work is first, then urgent work, then the
+// earliest expiry.
 func (r rank) before(o rank) bool {
 	switch {
 	case r.idle != o.idle:

@@ -30,7 +30,7 @@ type Hosts interface {
 	List() []content.Host
 }
 
-// Keys is what is known of the cluster's signing keys.
+// Keys knows the cluster's signing keys.
 type Keys interface {
 	// Retired reports whether tokens that are signed with a key must be replaced.
 	Retired(keyID string) bool
@@ -46,11 +46,11 @@ type Reconciler struct {
 	Live client.Reader
 	// Clock is the time.
 	Clock clock.PassiveClock
-	// Form is what pull secrets look like.
+	// Form is the form of pull secrets.
 	Form owner.Form
-	// Spec is what tokens are for.
+	// Spec specifies the tokens.
 	Spec Spec
-	// Hosts are what the tokens are stored for.
+	// Hosts are the registries of the tokens.
 	Hosts Hosts
 	// Keys are the cluster's signing keys.
 	Keys Keys
@@ -90,7 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.ensure(ctx, &secret, ref)
 }
 
-// ensure replaces the token if that is needed, and comes back when it is due.
+// ensure replaces the token if needed, and requeues the Secret for its next renewal.
 func (r *Reconciler) ensure(ctx context.Context, secret *corev1.Secret, account metav1.OwnerReference) (ctrl.Result, error) {
 	hosts := r.Hosts.List()
 	if len(hosts) == 0 { // Paused; a change of the list wakes everything.

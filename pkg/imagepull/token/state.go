@@ -17,7 +17,7 @@ const stateValid = "Valid"
 
 // state shows, when metrics are read, in which state the pull secrets are.
 type state struct {
-	// list lists the pull secrets, nil while another process leads.
+	// list lists the pull secrets, nil while another process is the leader.
 	list    func() []corev1.Secret
 	inspect func(*corev1.Secret) (credential.Facts, bool)
 	now     func() time.Time
@@ -78,7 +78,7 @@ func (s *state) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// facts are what the rules need to know of a Secret, and false for one that needs no
+// facts returns the input of the rules for a Secret, and false for one that needs no
 // token.
 func (r *Reconciler) facts(ctx context.Context, secret *corev1.Secret) (credential.Facts, bool) {
 	ref, ok := r.Form.Of(secret)

@@ -18,8 +18,8 @@ type workload struct {
 	list   client.ObjectList
 }
 
-// workloads are pods and what makes pods. A workload that is none of them is seen
-// by its pods, when the first of them is already there.
+// workloads are pods and the kinds that create pods. Any other workload is found
+// through its pods, once the first of them exists.
 func workloads() []workload {
 	return []workload{
 		{&corev1.Pod{}, &corev1.PodList{}},

@@ -130,9 +130,9 @@ func says(m *corev1.ConfigMap, content map[string]string) bool {
 	return err == nil && len(m.BinaryData) == 0 && maps.Equal(live, content)
 }
 
-// content is what is published of issuer. Proofs that live holds stay as long as
-// their keys are served, so that nothing is written while nothing changes, and
-// the proof of a key that no longer signs is kept.
+// content returns the data to publish for issuer. It retains the proofs in live as long
+// as their keys are served, so that nothing is written while nothing changes, and the
+// proof of a key that no longer signs is kept.
 func content(cluster keytrust.Cluster, issuer Issuer, live *corev1.ConfigMap) (data map[string]string, unproven []string) {
 	text := ""
 	if live != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/jwk"
 )
 
-// KeySet is a key set as it is published: only keys that can verify tokens, with
-// nothing but their public halves, in an order of its own. The same keys always
-// make the same bytes, whichever API server was asked.
+// KeySet is a key set in its published form: only keys that can verify tokens, with
+// nothing but their public halves, in a fixed order. The same keys always produce the
+// same bytes, whichever API server served them.
 type KeySet struct {
 	// JSON is the set in the form of RFC 7517 section 5.
 	JSON []byte

@@ -14,8 +14,8 @@ const (
 	resultFailed    = "failed"
 )
 
-// Metrics show how publishing goes. One set serves all publishers of a process,
-// which follow each other.
+// Metrics report the progress of publishing. All publishers of a process, one after the
+// other, share one set.
 type Metrics struct {
 	checks  *prometheus.CounterVec
 	keys    prometheus.Gauge

@@ -20,15 +20,15 @@ import (
 
 // Times of the publisher.
 const (
-	// period is how often the cluster is asked for its keys; a new key must be
-	// on the hub before the API server signs with it.
+	// period is the interval of reading the cluster's keys; a new key must be on the
+	// hub before the API server signs with it.
 	period = time.Minute
-	// proving is how often it is asked while it serves a key that it has not been
-	// seen to sign with. The key does not count before, so the hub must learn of
-	// it soon after the cluster begins to sign with it.
+	// proving is the interval while the cluster serves a key that it has not been seen
+	// to sign with. The key is not trusted before, so the hub must learn of it soon
+	// after the cluster begins to sign with it.
 	proving = 10 * time.Second
-	// spread is the share of the period by which looks are put off, so that the
-	// clusters of a fleet do not write in step.
+	// spread is the share of the period that delays reads, so that the clusters of a
+	// fleet do not write in step.
 	spread = 0.1
 	// settle is how long a change on the hub is left alone before it is undone,
 	// so that two that disagree do not write as fast as they can.
@@ -46,7 +46,7 @@ type Config struct {
 	Clusters client.Reader
 	// Source is the cluster.
 	Source *Source
-	// Report learns how publishing goes, after every look; it may be nil.
+	// Report receives the condition after every read of the cluster; it may be nil.
 	Report Reporter
 	// Metrics count.
 	Metrics *Metrics
@@ -56,15 +56,15 @@ type Config struct {
 	Log logr.Logger
 }
 
-// Reporter learns how publishing goes; saying the same again costs it nothing.
+// Reporter receives the state of publishing; repeating a report costs nothing.
 type Reporter interface {
 	Report(ctx context.Context, condition metav1.Condition)
 	// Withdrawn is called once when nothing is published any more.
 	Withdrawn(ctx context.Context)
 }
 
-// Publisher keeps a cluster's issuer published. It is a manager.Runnable of
-// the component that owns the connection to the hub, and works while that leads.
+// Publisher keeps a cluster's issuer published. It is a manager.Runnable of the
+// component that owns the connection to the hub, and works while that is the leader.
 type Publisher struct {
 	config Config
 	hub    *place
@@ -100,18 +100,18 @@ func (p *Publisher) Start(ctx context.Context) error {
 	return nil
 }
 
-// outcome is what a look came to.
+// outcome is the outcome of one read of the cluster.
 type outcome struct {
 	issuer Issuer
 	// result is one of the results of the metric, empty for a failure.
 	result string
-	// content is what is published, and unproven the keys in it without a proof.
+	// content is the published data, and unproven the keys in it without a proof.
 	content  map[string]string
 	unproven []string
 }
 
-// await waits for the next look: until its time has come, or the hub does not
-// say any more what was published.
+// await waits until the next read is due, or until the hub's data differs from what was
+// published.
 func (p *Publisher) await(ctx context.Context, w *watch, last *outcome) {
 	next := period
 	if last != nil && len(last.unproven) > 0 {
@@ -136,7 +136,7 @@ func (p *Publisher) await(ctx context.Context, w *watch, last *outcome) {
 	}
 }
 
-// look reads the cluster and brings the hub up to date.
+// look reads the cluster and updates the hub.
 func (p *Publisher) look(ctx context.Context, w *watch) (outcome, error) {
 	o, err := p.publish(ctx, w)
 	if ctx.Err() != nil {
@@ -158,7 +158,7 @@ func (p *Publisher) look(ctx context.Context, w *watch) (outcome, error) {
 	return o, err
 }
 
-// errHub says that the hub is what failed.
+// errHub marks failures of the hub.
 var errHub = errors.New("publish")
 
 func (p *Publisher) publish(ctx context.Context, w *watch) (o outcome, err error) {

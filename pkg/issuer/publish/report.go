@@ -22,11 +22,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Teller shows users of a managed cluster how publishing goes: by events about
-// the publisher's ServiceAccount and, where there is one, by a condition of the
-// cluster's Klusterlet. It writes only news.
+// Teller reports the state of publishing to users of a managed cluster: in events about
+// the publisher's ServiceAccount and, if there is one, in a condition of the cluster's
+// Klusterlet. It writes only changes.
 type Teller struct {
-	// Klusterlet is whose status shows it; empty for none.
+	// Klusterlet is the name of the Klusterlet that shows it; empty for none.
 	Klusterlet string
 	// Reader and Writer reach the managed cluster; Reader does not cache.
 	Reader client.Reader
@@ -111,8 +111,8 @@ func (t *Teller) clear(ctx context.Context) error {
 	return t.apply(ctx, live.Name, []any{})
 }
 
-// live returns the Klusterlet, nil where there is none that may be read: a
-// publisher can be run without the operator.
+// live returns the Klusterlet, nil if there is none or it may not be read: a publisher
+// can be run without the operator.
 func (t *Teller) live(ctx context.Context) (*operatorv1.Klusterlet, error) {
 	if t.Klusterlet == "" {
 		return nil, nil

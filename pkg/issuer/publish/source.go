@@ -49,7 +49,7 @@ var (
 	ErrUnusable = errors.New("the keys that the API server serves cannot be used")
 )
 
-// Issuer is what a cluster says about its tokens.
+// Issuer is a cluster's description of its tokens.
 type Issuer struct {
 	// Name is the exact "iss" of the cluster's tokens.
 	Name string
@@ -63,7 +63,7 @@ type Issuer struct {
 	Proof string
 }
 
-// Source is a cluster that is asked for its issuer.
+// Source is a cluster whose issuer is read.
 type Source struct {
 	// paths asks the API server for paths.
 	paths rest.Interface
@@ -75,7 +75,7 @@ type Source struct {
 	Account types.NamespacedName
 }
 
-// NewSource returns the source that a connection leads to.
+// NewSource returns the source for a connection.
 func NewSource(config *rest.Config, account types.NamespacedName) (*Source, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1

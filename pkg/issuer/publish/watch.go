@@ -26,8 +26,8 @@ type watch struct {
 	ended   chan struct{}
 }
 
-// watch begins to watch, until ctx ends. A hub that does not allow it is asked
-// again, at growing intervals.
+// watch starts a watch that runs until ctx ends. If the hub does not allow it, watch
+// retries at growing intervals.
 func (p *place) watch(ctx context.Context) (*watch, error) {
 	watched, err := cache.New(p.config, cache.Options{
 		HTTPClient: p.http, Scheme: p.client.Scheme(), Mapper: p.client.RESTMapper(),

@@ -61,7 +61,7 @@ func (r *reconciler) reconcile(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	// What is not trusted goes first: the condition only reports it.
+	// Untrusted keys are removed first: the condition only reports it.
 	if !cluster.Spec.HubAcceptsClient {
 		if err := r.remove(ctx, published); err != nil {
 			return err

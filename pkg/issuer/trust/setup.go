@@ -35,9 +35,9 @@ type Config struct {
 // byThumbprint is the index of ConfigMaps by the thumbprints of their keys.
 const byThumbprint = "thumbprint"
 
-// CacheObjects are what the manager's cache must hold in addition to ManagedClusters
-// and the labelled namespaces of clusters: one ConfigMap of each cluster that
-// publishes.
+// CacheObjects are the objects that the manager's cache needs in addition to
+// ManagedClusters and the labelled namespaces of clusters: one ConfigMap of each
+// cluster that publishes.
 func CacheObjects() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&corev1.ConfigMap{}: {

@@ -21,7 +21,7 @@ const (
 	// kubernetesService is the first address of serviceRange, which the API
 	// server gives to the Service "kubernetes".
 	kubernetesService = "10.96.0.1"
-	// issuer is what kubeadm and kind use.
+	// issuer is the issuer of kubeadm and kind.
 	issuer = "https://kubernetes.default.svc.cluster.local"
 )
 
@@ -35,9 +35,9 @@ const (
 // etcdDir is where etcd keeps its data.
 const etcdDir = "etcd"
 
-// disabledControllers make no sense here: there are no clouds, volumes or node
-// address ranges; for the endpoint controllers see the package documentation. The
-// names are those before Kubernetes 1.28, which newer releases know as aliases.
+// disabledControllers have no purpose here: there are no clouds, volumes or node
+// address ranges; for the endpoint controllers see the package documentation. The names
+// predate Kubernetes 1.28; newer releases know them as aliases.
 const disabledControllers = "*,bootstrapsigner,tokencleaner," +
 	"-endpoint,-endpointslice,-endpointslicemirroring," +
 	"-attachdetach,-persistentvolume-binder,-persistentvolume-expander,-ephemeral-volume," +

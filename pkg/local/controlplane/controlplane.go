@@ -222,8 +222,8 @@ func (c *ControlPlane) args(program string) []string {
 	}
 }
 
-// environment is what the programs inherit: the way to find temporary space,
-// and nothing that could send loopback traffic through a proxy.
+// environment returns the variables that the programs inherit: where to find temporary
+// space, and nothing that could send loopback traffic through a proxy.
 func environment() []string {
 	env := []string{"HOME=/nonexistent"}
 	for _, name := range []string{"PATH", "TMPDIR", "SSL_CERT_FILE", "GOMEMLIMIT", "GOGC"} {

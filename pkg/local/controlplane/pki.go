@@ -89,7 +89,7 @@ func newAuthority(certFile, keyFile string, now time.Time) (*Authority, error) {
 		return nil, fmt.Errorf("certificate authority: %w", err)
 	}
 	a := &Authority{cert: cert, key: key, pem: pemutil.EncodeCertificate(der)}
-	// The certificate comes last: with it the pair is complete.
+	// The certificate is written last: it completes the pair.
 	return a, errors.Join(atomicfile.Write(keyFile, keyPEM), atomicfile.Write(certFile, a.pem))
 }
 

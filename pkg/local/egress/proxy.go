@@ -20,7 +20,7 @@ const (
 
 // Proxy answers CONNECT requests.
 type Proxy struct {
-	// Resolve says where an address leads to.
+	// Resolve returns the destination of an address.
 	Resolve func(ctx context.Context, address string) (string, error)
 	Log     logr.Logger
 }

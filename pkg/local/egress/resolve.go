@@ -47,8 +47,8 @@ func (r Resolver) Resolve(ctx context.Context, address string) (string, error) {
 	return r.endpoint(ctx, service, int32(port))
 }
 
-// service finds a Service by its ClusterIP or by its name in the cluster's DNS;
-// nil means that host is none.
+// service finds a Service by its ClusterIP or by its name in the cluster's DNS; nil
+// means that host is not a Service.
 func (r Resolver) service(ctx context.Context, host string) (*corev1.Service, error) {
 	name, rest, _ := strings.Cut(strings.TrimSuffix(host, ".cluster.local"), ".")
 	if namespace, ok := strings.CutSuffix(rest, ".svc"); ok {
@@ -104,8 +104,8 @@ func ready(pod *corev1.Pod) bool {
 		})
 }
 
-// targetPort is the port of the Pod that a port of a Service leads to, and 0
-// when the Pod has no port of that name.
+// targetPort returns the Pod's port for a port of a Service, and 0 if the Pod has no
+// port of that name.
 func targetPort(pod *corev1.Pod, port corev1.ServicePort) int32 {
 	switch {
 	case port.TargetPort.Type == intstr.String && port.TargetPort.StrVal != "":

@@ -100,8 +100,8 @@ func (c *container) delay(now time.Time) time.Duration {
 	return c.backOff
 }
 
-// exited records the end of the container's process. The message is what its status says
-// about a process that failed.
+// exited records the end of the container's process. The message is for the status of a
+// process that failed.
 func (c *container) exited(pod *corev1.Pod, id, message string, now time.Time) {
 	c.cancel()
 	terminated := &corev1.ContainerStateTerminated{

@@ -14,8 +14,8 @@ import (
 // ErrImageUnknown says that no executable is mapped to an image.
 var ErrImageUnknown = errors.New("image is not known to this local cluster")
 
-// Images maps image references to executables. A key without tag and digest
-// stands for all of them; a key with one goes first.
+// Images maps image references to executables. A key without tag and digest matches all
+// of them; a key with one takes precedence.
 type Images map[string]string
 
 // Find returns the executable of an image. The error, which wraps

@@ -40,7 +40,7 @@ type Config struct {
 	Name string
 	// Dir is where Pods have their volumes and logs; it is private.
 	Dir string
-	// Version is what the node reports as its kubelet's.
+	// Version is the kubelet version that the node reports.
 	Version string
 	// API is the connection, as UserName(Name) in Group.
 	API *rest.Config
@@ -48,7 +48,7 @@ type Config struct {
 	ServerHost, ServerPort string
 	// Server is the TLS interface for the API server, but for Logs and Clock.
 	Server kubelet.Config
-	// Images are what containers are started from.
+	// Images maps the images of containers to executables.
 	Images Images
 	// Launcher starts containers.
 	Launcher sandbox.Launcher

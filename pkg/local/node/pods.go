@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node/kubelet"
 )
 
-// update hands a Pod to its worker, which is started if there is none.
+// update passes a Pod to its worker, and starts the worker if there is none.
 func (n *Node) update(ctx context.Context, object any) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {

@@ -17,8 +17,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node/sandbox"
 )
 
-// advance brings a Pod that shall run further and returns when there is more to
-// do.
+// advance moves a Pod toward running and returns the time until its next step.
 func (w *worker) advance(ctx context.Context) time.Duration {
 	now := w.node.config.Clock.Now()
 	switch {

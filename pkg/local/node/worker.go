@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/local/node/volume"
 )
 
-// stopGrace is what containers get to end in when the node itself stops.
+// stopGrace is the time that containers have to end when the node itself stops.
 const stopGrace = 2 * time.Second
 
 // worker owns one Pod: all of its state but latest and logs is touched by the
@@ -33,7 +33,7 @@ type worker struct {
 	podState
 }
 
-// podState is what the worker knows of its Pod.
+// podState is the worker's state of its Pod.
 type podState struct {
 	pod        *corev1.Pod
 	ip         string

@@ -6,5 +6,5 @@
 // the child when the thread that forked it ends, so every child of a Group is
 // forked by one thread that lives as long as the Group. Linux only.
 //
-// It restarts nothing: that is for its callers to decide.
+// It restarts nothing: its callers decide that.
 package process

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// ErrClosed says that a Group was asked to start a process after Close.
+// ErrClosed is the error of starting a process after Close.
 var ErrClosed = errors.New("the process group is closed")
 
 // Group starts processes from one operating system thread.

@@ -19,11 +19,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// firstCRDs returns the CRDs that are deleted one after the other, each gone before
-// the next. The clusters are first: their controllers delete add-ons and
-// ManifestWorks in order, need those kinds for it, and could not restart without
-// them. (OCM's operator deletes the clusters third; a registration controller that
-// restarts in between then waits for a kind that does not come back.)
+// firstCRDs returns the CRDs that the operator deletes one after the other, waiting for
+// each. The clusters are first: their controllers delete add-ons and ManifestWorks in
+// order, need those kinds for it, and could not restart without them. (OCM's operator
+// deletes the clusters third; a registration controller that restarts in between then
+// waits for a kind that never returns.)
 // See docs/reference/wire-contract.md#hub-removal.
 func firstCRDs() []string {
 	return []string{

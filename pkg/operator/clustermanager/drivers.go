@@ -18,8 +18,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// driverRuntime is what the registration controller runs with for the drivers that a
-// ClusterManager enables.
+// driverRuntime returns what the registration controller needs to run with the drivers
+// that a ClusterManager enables.
 func (r *Reconciler) driverRuntime(cm *operatorv1.ClusterManager) driver.Runtime {
 	enabled := r.config.Drivers.Of(cm)
 	if len(enabled) == 0 {

@@ -37,8 +37,8 @@ type scope struct {
 // settings.
 const controllerPhase = 3
 
-// phases returns the phases in order. The admission policies come before the
-// controllers, so that there is no hub without its rules.
+// phases returns the phases in order. The admission policies precede the controllers,
+// so that no hub runs without its rules.
 func (r *Reconciler) phases() []operand.Phase[manifests.Hub] {
 	return []operand.Phase[manifests.Hub]{
 		{Name: "CRDs", Reason: operatorv1.ReasonClusterManagerCRDApplyFailed, Run: operand.Render(manifests.RenderHubCRDs)},
@@ -54,7 +54,7 @@ func applied() metav1.Condition {
 	return metav1.Condition{Reason: operatorv1.ReasonClusterManagerApplied, Message: "Components of cluster manager are applied"}
 }
 
-// Reconcile brings the hub to the state that the ClusterManager describes.
+// Reconcile updates the hub to the state that the ClusterManager describes.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var cm operatorv1.ClusterManager
 	if err := r.Client.Get(ctx, req.NamespacedName, &cm); err != nil {

@@ -27,8 +27,8 @@ func (r *Reconciler) rejectedSetting(cm *operatorv1.ClusterManager) *metav1.Cond
 // sentence returns joined errors on one line.
 func sentence(err error) string { return strings.ReplaceAll(err.Error(), "\n", ". ") }
 
-// plan returns the phases of a pass, and the rejection of a setting that they omit,
-// which is nil when there is none.
+// plan returns the phases of a pass, and the rejection of a setting that they omit; nil
+// if there is none.
 func (r *Reconciler) plan(ctx context.Context, s *scope) ([]operand.Phase[manifests.Hub], *metav1.Condition, error) {
 	phases := r.phases()
 	rejected := r.rejectedSetting(s.cm)

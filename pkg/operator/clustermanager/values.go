@@ -109,12 +109,12 @@ func (r *Reconciler) values(cm *operatorv1.ClusterManager, settings gateSettings
 	}
 }
 
-// tokenAuthorizerReplicas is how many token authorizers there are at least:
-// requests fail while there is none.
+// tokenAuthorizerReplicas is the minimum number of token authorizers: requests fail
+// without one.
 const tokenAuthorizerReplicas = 2
 
-// tokenAuthorizer is the token authorizer, if it is asked for. It runs where
-// the other pods of the hub run.
+// tokenAuthorizer returns the token authorizer if the annotation enables it. It runs on
+// the nodes of the hub's other pods.
 func tokenAuthorizer(annotations map[string]string, pod manifests.Pod) *manifests.TokenAuthorizer {
 	if annotations[names.AnnotationTokenAuthorizer] != "true" {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// agent is what is known of the Deployment of an agent.
+// agent is the state of the Deployment of an agent.
 type agent struct {
 	name      string
 	namespace string

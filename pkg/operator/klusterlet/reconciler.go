@@ -52,7 +52,8 @@ func (r *Reconciler) phases() []operand.Phase[manifests.Klusterlet] {
 		{Name: "CRDs", Reason: operatorv1.ReasonKlusterletCRDApplyFailed, Run: operand.Render(manifests.RenderKlusterletCRDs)},
 		{Name: "namespaces and RBAC", Reason: operatorv1.ReasonManagedClusterResourceApplyFailed, Run: operand.Render(manifests.RenderKlusterletBase)},
 		{Name: "registration agent", Reason: operatorv1.ReasonKlusterletApplyFailed, Run: operand.Render(manifests.RenderKlusterletRuntime)},
-		// It comes last, so that what it may not have does not hold up the others.
+		// The work agent is last, so that a missing permission for it does not block
+		// the others.
 		{Name: phaseWork, Reason: operatorv1.ReasonKlusterletApplyFailed, Run: operand.Render(manifests.RenderKlusterletWork)},
 		{Name: "former namespaces", Reason: operatorv1.ReasonManagedClusterResourceApplyFailed, Run: r.removeFormerNamespaces},
 		{Name: phasePrune, Reason: operatorv1.ReasonManagedClusterResourceApplyFailed, Run: r.prune},
@@ -64,7 +65,7 @@ func applied() metav1.Condition {
 	return metav1.Condition{Reason: operatorv1.ReasonKlusterletApplied, Message: "Klusterlet Component Applied"}
 }
 
-// Reconcile brings the cluster to the state that the Klusterlet describes.
+// Reconcile updates the cluster to the state that the Klusterlet describes.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var klusterlet operatorv1.Klusterlet
 	if err := r.Client.Get(ctx, req.NamespacedName, &klusterlet); err != nil {

@@ -71,9 +71,9 @@ func (r *Reconciler) rejectedRegistration(c *operatorv1.RegistrationConfiguratio
 	return nil
 }
 
-// plan returns the phases of a pass, and the rejection of a setting that they omit,
-// which is nil when there is none. The work agent then stays as it is: it has settings
-// of both kinds, and nothing of it may be pruned.
+// plan returns the phases of a pass, and the rejection of a setting that they omit; nil
+// if there is none. After a rejection the work agent stays unchanged: it has settings
+// of both kinds, and none of its objects may be pruned.
 func (r *Reconciler) plan(ctx context.Context, s *scope) ([]operand.Phase[manifests.Klusterlet], *metav1.Condition, error) {
 	rejected := r.rejectedSetting(s.klusterlet)
 	agent := operand.Component{

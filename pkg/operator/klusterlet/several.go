@@ -16,14 +16,14 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/operator/internal/operand"
 )
 
-// others is what the reconcile of a Klusterlet depends on of the others.
+// others is what the reconcile of a Klusterlet needs to know about the others.
 type others struct {
-	// names are those of all other Klusterlets.
+	// names are the names of all other Klusterlets.
 	names map[string]bool
 	// owner is the Klusterlet that its namespace belongs to: itself or another.
 	owner string
-	// shares is true when it applies what all Klusterlets share: the CRDs and the
-	// default add-on namespace.
+	// shares is true when it applies the shared objects of all Klusterlets: the CRDs
+	// and the default add-on namespace.
 	shares bool
 }
 

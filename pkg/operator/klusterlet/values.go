@@ -109,7 +109,7 @@ func (r *Reconciler) pod(k *operatorv1.Klusterlet, image string, replicas int32)
 	return pod
 }
 
-// driverRuntime is what the agent runs with for the driver of the cluster.
+// driverRuntime returns what the agent needs to run with the cluster's driver.
 func (r *Reconciler) driverRuntime(k *operatorv1.Klusterlet) driver.Runtime {
 	c := k.Spec.RegistrationConfiguration
 	if c == nil {

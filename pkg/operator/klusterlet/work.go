@@ -72,8 +72,8 @@ func workArgs(k *operatorv1.Klusterlet, gates operand.GateSetting) []string {
 	return args
 }
 
-// rejectedWork returns the rejection of permissions that no work agent can have; nil
-// if there is none. The CRD rejects the other settings with which it would not start.
+// rejectedWork returns the rejection of permissions that no work agent can have; nil if
+// there is none. The CRD rejects the other settings that would prevent its start.
 func rejectedWork(k *operatorv1.Klusterlet) *metav1.Condition {
 	_, err := names.ParseWorkPermissions(k.Annotations[names.AnnotationWorkPermissions])
 	if err == nil || workLeftOut(k) {
@@ -82,7 +82,8 @@ func rejectedWork(k *operatorv1.Klusterlet) *metav1.Condition {
 	return operand.Rejection(ReasonSettingInvalid, "metadata.annotations[%s]: %v. Nothing of the work agent is changed until then", names.AnnotationWorkPermissions, err)
 }
 
-// workMessage is what the condition WorkDesiredDegraded says of an agent without pods.
+// workMessage returns the message of the condition WorkDesiredDegraded for an agent
+// without pods.
 func workMessage(k *operatorv1.Klusterlet) string {
 	if workLeftOut(k) {
 		return fmt.Sprintf("the work agent is left out: the annotation %s is \"false\"", names.AnnotationWorkAgent)

@@ -23,9 +23,9 @@ const retryStored = 20 * time.Second
 // errKnown ends a bootstrap because the hub accepts the stored credential.
 var errKnown = errors.New("the hub accepts the stored credential again")
 
-// adopt retains the credential when the bootstrap kubeconfig changed and leads to the
-// same hub, at another address or with another certificate authority, so that the
-// cluster need not be accepted again. The hub is verified with the new bootstrap
+// adopt retains the credential when the bootstrap kubeconfig changed but still connects
+// to the same hub, at another address or with another certificate authority, so that
+// the cluster need not be accepted again. The hub is verified with the new bootstrap
 // kubeconfig before it gets the credential. It reports whether the hub accepted the
 // credential. If no hub answers it returns an error, and the credential is neither
 // adopted nor replaced.

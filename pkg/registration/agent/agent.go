@@ -19,7 +19,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/agent/status"
 )
 
-// Agent is one registration agent. It runs while its manager leads.
+// Agent is one registration agent. It runs while its manager is the leader.
 type Agent struct {
 	config   Config
 	log      logr.Logger

@@ -59,5 +59,5 @@ func (m *metrics) enter(phase Phase) {
 	}
 }
 
-// setExpiry reports when the credential expires; the zero Validity is none.
+// setExpiry reports when the credential expires; the zero Validity means no credential.
 func (m *metrics) setExpiry(v credential.Validity) { m.expiry.Set(v.ExpirySeconds()) }

@@ -24,7 +24,7 @@ import (
 // keyPendingPurpose is the key of the purpose of a pending request.
 const keyPendingPurpose = "purpose"
 
-// purpose is what a request is for.
+// purpose is the purpose of a request.
 type purpose string
 
 const (

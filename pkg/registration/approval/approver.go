@@ -21,8 +21,8 @@ const (
 	interval = time.Second
 	// most is how much is printed of what a cluster brought.
 	most = 30
-	// patience is how long an Approver that is not to wait gives the hub for what
-	// usually comes within seconds.
+	// patience is how long an Approver without Wait waits for the hub's usual
+	// reactions, which take seconds.
 	patience = 15 * time.Second
 )
 
@@ -49,9 +49,9 @@ type Approver struct {
 	Name   string
 	Choice Choice
 	DryRun DryRun
-	// Wait makes the Approver wait for everything that the cluster lacks, as long as the
-	// context allows. Without it, it waits only for what usually comes within
-	// seconds.
+	// Wait makes the Approver wait for everything that the cluster lacks, as long as
+	// the context allows. Without it, the Approver waits only for what the hub usually
+	// does within seconds.
 	Wait bool
 	// Say and Warn print lines that the administrator keeps: what is trusted when a
 	// cluster is accepted, and what was left out.
@@ -70,14 +70,14 @@ type Approver struct {
 
 	// shown are the identities that were printed, by cluster.
 	shown map[string]string
-	// introduced is what clusters brought, by name, once it was printed.
+	// introduced contains the printed introductions of clusters, by name.
 	introduced map[string][]string
 	// granted and revoked are the clusters that Hand has settled.
 	granted, revoked map[string]bool
 }
 
-// Run brings a cluster into the chosen state. It returns an *AwaitError if it stops
-// before, because ctx ends or because Wait is not set.
+// Run moves a cluster to the chosen state. It returns an *AwaitError if it stops early,
+// because ctx ends or because Wait is not set.
 func (a *Approver) Run(ctx context.Context, name string, say Say) error {
 	deadline := a.Clock.Now().Add(patience)
 	for last := (Decision{}); ; {
@@ -202,10 +202,10 @@ func (a *Approver) choice(ctx context.Context) (Choice, error) {
 	return choice, err
 }
 
-// write carries out a decision. Acceptance comes last: the hub gives the rights of an
-// accepted cluster to the agent whose request was approved, and an agent that had
-// them before must not have them again for a moment. A certificate is worth nothing
-// without acceptance.
+// write carries out a decision. It accepts the cluster last: the hub grants the rights
+// of an accepted cluster to the agent whose request was approved, and an agent that had
+// them before must not regain them for a moment. A certificate is worth nothing without
+// acceptance.
 func (a *Approver) write(ctx context.Context, f Facts, d Decision) error {
 	if d.Change != nil && f.Cluster.Spec.HubAcceptsClient {
 		if a.DryRun == DryRunServer {

@@ -45,15 +45,15 @@ type Facts struct {
 	Cluster *clusterv1.ManagedCluster
 	// Requests are the requests for the cluster, from all requesters.
 	Requests []Request
-	// Identity is what the cluster registers with, or is to register with; nil if it
-	// registers with a certificate.
+	// Identity is the identity that the cluster registers with, or is to register with;
+	// nil if it registers with a certificate.
 	Identity *Identity
 	// Change are the annotations of a cluster that is to register in another way;
 	// nil if it is not.
 	Change map[string]string
 }
 
-// Awaited is what a cluster lacks that the Approver cannot give it.
+// Awaited is a missing part of a cluster that the Approver cannot provide.
 type Awaited int
 
 // What an Approver waits for.
@@ -77,12 +77,12 @@ const (
 	AwaitsRevocation
 )
 
-// soon reports whether what is awaited usually comes within seconds.
+// soon reports whether the hub usually provides the missing part within seconds.
 func (a Awaited) soon() bool {
 	return a == AwaitsCertificate || a == AwaitsGrant || a == AwaitsReport || a == AwaitsRevocation
 }
 
-// Decision is what is to be written now.
+// Decision is a set of writes to make now.
 type Decision struct {
 	// Approve and Deny are requests.
 	Approve []Request
@@ -92,9 +92,9 @@ type Decision struct {
 	// Change are the annotations to accept the cluster with; nil leaves them. A
 	// cluster that the hub accepts is denied first.
 	Change map[string]string
-	// Awaited is what the cluster lacks once that is written.
+	// Awaited is the part that the cluster still lacks after these writes.
 	Awaited Awaited
-	// Waiting says it in words; empty if nothing is awaited.
+	// Waiting describes Awaited for the user; empty if nothing is awaited.
 	Waiting string
 	// By is the driver that identifies the cluster; nil if it registers with a certificate.
 	By driver.Identifier

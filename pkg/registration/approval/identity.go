@@ -30,8 +30,8 @@ type Register struct {
 	ID string
 }
 
-// Identity is what a ManagedCluster registers with, or is to register with, by a driver
-// that identifies it by annotations.
+// Identity is the identity that a ManagedCluster registers with, or is to register
+// with, through a driver that identifies it by annotations.
 type Identity struct {
 	// Driver is that driver.
 	Driver driver.Identifier

@@ -17,7 +17,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/csr"
 )
 
-// State is how far a request has come.
+// State is the progress of a request.
 type State string
 
 // The states of a request.
@@ -106,7 +106,7 @@ func read(obj *certificatesv1.CertificateSigningRequest) (Request, bool) {
 	return r, true
 }
 
-// StateOf returns how far a request has come.
+// StateOf returns the progress of a request.
 func StateOf(obj *certificatesv1.CertificateSigningRequest) State {
 	state := Pending
 	for _, c := range obj.Status.Conditions {

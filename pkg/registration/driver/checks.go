@@ -23,7 +23,7 @@ type Checker interface {
 	CheckCluster(scope CheckScope, cluster *clusterv1.ManagedCluster) (announced, granted []finding.Step)
 }
 
-// CheckScope is what a check of a driver needs of the command that makes it.
+// CheckScope is the input of a driver's check from the command that runs it.
 type CheckScope struct {
 	// Client reads the hub.
 	Client client.Client

@@ -27,9 +27,8 @@ type Identity struct {
 // Data is the content of a Secret, by key.
 type Data map[string][]byte
 
-// Credential is what is common to the credentials of clusters and of add-ons:
-// how one is obtained, checked, used and reported. What it consists of, only its
-// driver knows.
+// Credential is the common part of the credentials of clusters and of add-ons: how to
+// obtain, check, use and report one. Only its driver knows its content.
 type Credential interface {
 	// Inspect checks the credential in a kubeconfig Secret: it returns the time
 	// in which the credential is valid, or an error that says why it is no
@@ -43,11 +42,11 @@ type Credential interface {
 	Renewal() credential.RenewalPolicy
 	// Report is how the state of the credential is reported.
 	Report() Report
-	// Obtain takes one step toward a new credential and may be called again at
-	// any time, by another process as well. pending is what the Step before
-	// returned, empty at first. Obtain makes no write on the hub that the
-	// pending data does not allow to be found again: the caller stores
-	// Step.Pending before it calls again, so that a crash repeats nothing.
+	// Obtain takes one step toward a new credential and may be called again at any
+	// time, by another process as well. pending is the pending data of the previous
+	// Step, empty at first. Obtain makes no write on the hub that it could not find
+	// again from the pending data: the caller stores Step.Pending before the next call,
+	// so that a crash repeats nothing.
 	Obtain(ctx context.Context, hub client.Client, pending Data) (Step, error)
 }
 
@@ -58,15 +57,15 @@ type Agent interface {
 	// Decorate sets the fields of a new ManagedCluster that this driver reads on the
 	// hub.
 	Decorate(cluster *clusterv1.ManagedCluster)
-	// Permissions are what the bootstrap identity needs on the hub in addition
-	// to creating and reading its ManagedCluster.
+	// Permissions are the permissions that the bootstrap identity needs on the hub in
+	// addition to creating and reading its ManagedCluster.
 	Permissions() []authorizationv1.ResourceAttributes
-	// Fingerprint names the credential in a hub kubeconfig Secret: it is equal
-	// for two Secrets exactly if they hold the same credential, and empty if
-	// there is none. It is no secret.
+	// Fingerprint names the credential in a hub kubeconfig Secret: two Secrets have the
+	// same fingerprint exactly if they have the same credential. It is empty if there
+	// is no credential, and it is not secret.
 	Fingerprint(stored Data) string
-	// Open returns a connection to hub with the credential in stored; the user
-	// entry of hub is ignored. Relative files of hub are looked for in dir.
+	// Open returns a connection to hub with the credential in stored, and ignores the
+	// user entry of hub. Relative paths in hub are relative to dir.
 	Open(hub kubeconfig.Hub, dir string, stored Data) (Connection, error)
 }
 
@@ -93,10 +92,10 @@ type Connection interface {
 // Step is the outcome of Credential.Obtain: a credential, or what to keep and
 // what is being waited for.
 type Step struct {
-	// Issued is the new credential; nil while there is none.
+	// Issued is the new credential; nil before the hub has issued it.
 	Issued *Issued
-	// Pending is to be stored before the next step. A key that the issued
-	// Data will have as well holds here what it will hold there.
+	// Pending is to be stored before the next step. A key that is also in the issued
+	// Data has the same value here.
 	Pending Data
 	// Again says that the next step can be taken at once, after storing Pending.
 	Again bool
@@ -105,14 +104,14 @@ type Step struct {
 	// Event is the reason of the event that is recorded when this wait begins,
 	// empty for none.
 	Event string
-	// Watch is the object on the hub, as last seen, whose change makes another
-	// step worth while; nil if there is none.
+	// Watch is the object on the hub, as last seen, whose change triggers another step;
+	// nil for none.
 	Watch client.Object
-	// After is when another step is worth while even without such a change;
-	// zero if only a change can help.
+	// After is the time until another step even without such a change; zero if only a
+	// change can help.
 	After time.Duration
-	// Failing says that Waiting is about a failure, such as a denial, and not
-	// about a decision or a controller that is still to come.
+	// Failing reports whether Waiting describes a failure, such as a denial, instead of
+	// a pending decision or a controller that has not yet acted.
 	Failing bool
 }
 
@@ -127,7 +126,7 @@ type Issued struct {
 	// Data are the files that the user entry refers to by relative name; empty
 	// for a credential that is not kept in files.
 	Data Data
-	// Validity is what was issued, not what was asked for.
+	// Validity is the issued validity, not the requested one.
 	Validity credential.Validity
 }
 
@@ -154,7 +153,7 @@ type RequestError struct {
 	Reason string
 	// Message says what to do about it.
 	Message string
-	// Cause is what the hub answered, or what is wrong with its answer.
+	// Cause is the hub's answer, or the problem with that answer.
 	Cause error
 }
 

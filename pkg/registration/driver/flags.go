@@ -29,7 +29,7 @@ type InitFlags interface {
 	Settings(facts InitFacts) (HubSettings, error)
 }
 
-// InitFacts are what init knows besides the flags of a driver.
+// InitFacts is what init knows in addition to the flags of a driver.
 type InitFacts struct {
 	// Entry is described at InitFlags.Complete.
 	Entry string
@@ -72,7 +72,7 @@ type AgentFlags interface {
 	Driver() (func(Identity) Agent, error)
 }
 
-// Acceptance is what an administrator says about a cluster that a driver identifies.
+// Acceptance is the administrator's input about a cluster that a driver identifies.
 type Acceptance struct {
 	// ID is the identity that the cluster is to have; empty for the one that its
 	// ManagedCluster names.
@@ -87,6 +87,6 @@ type Acceptance struct {
 type Question struct {
 	// Flag would have given it.
 	Flag, Text string
-	// Answer is where the answer goes.
+	// Answer receives the answer.
 	Answer *string
 }

@@ -52,21 +52,20 @@ func (e *UnauthorizedError) Error() string { return e.Err.Error() }
 // Unwrap returns what the service refused.
 func (e *UnauthorizedError) Unwrap() error { return e.Err }
 
-// Grant is what a driver makes for a cluster, as the hub records it.
+// Grant is a driver's grant to a cluster, as the hub records it.
 type Grant struct {
 	// Cluster is the ManagedCluster's name.
 	Cluster string `json:"cluster"`
-	// Key is what no two clusters may share: the identifier under which either
-	// would be granted. The hub refuses the second cluster with a key that another
-	// one has. It must not be empty.
+	// Key is the identifier of the grant, which no two clusters may share. The hub
+	// rejects a second cluster with the key of another one. It must not be empty.
 	Key string `json:"key"`
-	// Subjects are who the cluster's agent is on the hub with its credential. No
-	// two clusters have one in common, even if they have the key in common.
+	// Subjects are the subjects of the cluster's agent on the hub with its credential.
+	// No two clusters share a subject, even if they share the key.
 	Subjects []rbacv1.Subject `json:"subjects,omitempty"`
-	// Data is what the driver needs to make and to remove the grant, and no secret:
-	// it is kept in a ConfigMap and named in events. When the plan of a cluster has
-	// other data than the record, the hub revokes what is recorded and grants the
-	// plan: what Grant can change in place does not belong here.
+	// Data is the driver's input to create and remove the grant. It is not secret: the
+	// hub stores it in a ConfigMap and names it in events. When the plan of a cluster
+	// has other data than the record, the hub revokes the recorded grant and grants the
+	// plan: leave out everything that Grant can change in place.
 	Data map[string]string `json:"data,omitempty"`
 }
 

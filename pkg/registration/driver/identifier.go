@@ -57,11 +57,11 @@ type Grantor interface {
 
 // Advisor is the part of an Identifier about what commands say.
 type Advisor interface {
-	// Words are what commands call the parts of the driver.
+	// Words are the names of the driver's parts in commands.
 	Words() Words
-	// Help is what the help of commands says about it.
+	// Help is the driver's part of the help of commands.
 	Help() Help
-	// Short is an identity as a column of a table has it.
+	// Short formats an identity for a table column.
 	Short(id string) string
 	// InitArgs are the arguments of init for a hub with these settings, and a placeholder
 	// for what they do not say.
@@ -70,16 +70,16 @@ type Advisor interface {
 	JoinArgs(hub HubSettings) []string
 }
 
-// Words are what commands call the parts of a driver.
+// Words are the names of a driver's parts in commands.
 type Words struct {
 	// Provider is the service where the driver grants, by its name.
 	Provider string
-	// Identity and Identities are what a cluster has by it, singular and plural.
+	// Identity and Identities name the identity of a cluster, singular and plural.
 	Identity, Identities string
-	// Clusters are those that can register by the driver, and Way is how. Place is where
-	// hubs need it, because they sign no certificates there.
+	// Clusters names the clusters that can register through the driver, and Way how
+	// they do. Place is where hubs need it, because they sign no certificates there.
 	Clusters, Way, Place string
-	// Hub is what identifies a hub to the driver.
+	// Hub names the identifier of a hub for the driver.
 	Hub string
 	// IDFlag is the flag of join and accept with the identity of a cluster.
 	IDFlag string
@@ -112,9 +112,9 @@ type Call interface {
 
 	// Provider is what users call the service.
 	Provider() string
-	// Operation is the call and the object that it is about, as permissions name them.
+	// Operation is the call and its object, as permissions name them.
 	Operation() (action, resource string)
-	// Answer is the provider's word for what is wrong; empty if it did not answer.
+	// Answer is the provider's error message; empty if it did not answer.
 	Answer() string
 	// Unauthorized reports whether the caller has no credential, or may not make the call.
 	Unauthorized() bool

@@ -10,8 +10,8 @@ import (
 )
 
 // SecretData returns the content of a hub kubeconfig Secret: the files of the
-// credential, the kubeconfig that leads to hub as user, and the identity that the
-// credential is for.
+// credential, the kubeconfig for connecting to hub as user, and the identity of the
+// credential.
 func SecretData(hub kubeconfig.Hub, id Identity, user clientcmdapi.AuthInfo, issued Data) (Data, error) {
 	encoded, err := hub.Encode(user)
 	if err != nil {

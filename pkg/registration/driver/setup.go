@@ -25,7 +25,7 @@ type Setup interface {
 	AgentSetup
 }
 
-// Named is what a driver is called in settings.
+// Named is the naming of a driver in settings.
 type Named interface {
 	// Type is the driver, as spec.registrationConfiguration names it.
 	Type() AuthType
@@ -50,7 +50,8 @@ type HubSetup interface {
 	// ValidateHub returns everything with which the registration controller would not
 	// start. The errors begin with the fields and annotations that they are about.
 	ValidateHub(settings HubSettings) error
-	// HubRuntime is what the registration controller runs with. The settings are valid.
+	// HubRuntime returns what the registration controller needs to run. The settings
+	// are valid.
 	HubRuntime(settings HubSettings) Runtime
 	// HubFlags returns new flags of the registration controller.
 	HubFlags() HubFlags
@@ -63,7 +64,7 @@ type AgentSetup interface {
 	// ValidateAgent returns why the agent would not start with the settings of a
 	// Klusterlet. The error begins with the field that it is about.
 	ValidateAgent(settings operatorv1.RegistrationDriver) error
-	// AgentRuntime is what the agent runs with. The settings are valid.
+	// AgentRuntime returns what the agent needs to run. The settings are valid.
 	AgentRuntime(settings operatorv1.RegistrationDriver) Runtime
 	// AgentFlags returns new flags of the agent.
 	AgentFlags() AgentFlags
@@ -85,7 +86,7 @@ type Connector interface {
 type Installed struct {
 	// Identity is who the agent is on the hub.
 	Identity Identity
-	// Settings are those of its Klusterlet.
+	// Settings are the driver's settings in its Klusterlet.
 	Settings operatorv1.RegistrationDriver
 	// Account is its ServiceAccount.
 	Account client.ObjectKey
@@ -95,7 +96,7 @@ type Installed struct {
 	Data Data
 }
 
-// HubSettings are what a ClusterManager says about one driver.
+// HubSettings are a ClusterManager's settings for one driver.
 type HubSettings struct {
 	// Driver is the driver's entry in spec.registrationConfiguration.registrationDrivers.
 	Driver operatorv1.RegistrationDriverHub
@@ -104,25 +105,26 @@ type HubSettings struct {
 	Annotations map[string]string
 }
 
-// Runtime is what a component needs to run with a driver.
+// Runtime is the configuration that a component needs to run with a driver.
 type Runtime struct {
 	// Args are flags.
 	Args []string
-	// Account are annotations of its ServiceAccount, by which a cloud provider gives its
-	// pods an identity. Its pods have them as well.
+	// Account contains annotations of its ServiceAccount that give its pods an identity
+	// of a cloud provider. Its pods have them as well.
 	Account map[string]string
 	// System are the permissions that it needs in the namespace kube-system. The operator
 	// holds them as well, to grant them, and in every namespace: each names its objects.
 	System []rbacv1.PolicyRule
 }
 
-// Grants are what a driver grants to clusters outside the API of the hub. It is the zero
-// value for a driver that grants nothing there.
+// Grants describes a driver's grants to clusters outside the API of the hub. It is the
+// zero value for a driver without such grants.
 type Grants struct {
-	// Kind is what is granted, in the plural.
+	// Kind names the granted objects, in the plural.
 	Kind string
-	// HubFlag is the flag of the registration controller that says who the hub is where it
-	// grants, and HubOf its value. A hub with another value does not find what was granted.
+	// HubFlag is the flag of the registration controller that identifies the hub to the
+	// granting service, and HubOf its value. A hub with another value does not find
+	// existing grants.
 	HubFlag string
 	HubOf   func(HubSettings) string
 }

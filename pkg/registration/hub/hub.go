@@ -27,11 +27,10 @@ import (
 type Config struct {
 	// Drivers are the enabled registration drivers.
 	Drivers []Driver
-	// IdentityAnnotations are those by which registration drivers identify ManagedClusters,
-	// also drivers that are not enabled.
+	// IdentityAnnotations are the annotations that identify ManagedClusters to
+	// registration drivers, including drivers that are not enabled.
 	IdentityAnnotations []string
-	// Namespace is the namespace of the hub's components, which has the records of
-	// grants.
+	// Namespace is the namespace of the hub's components and of the records of grants.
 	Namespace string
 	// AutoApprove is the feature gate ManagedClusterAutoApproval.
 	AutoApprove bool

@@ -51,7 +51,8 @@ type Cluster struct {
 	Labels   map[string]string  `json:"labels,omitempty"`
 }
 
-// Describe sums up a cluster. known are the registration drivers that there are, requests are those of this cluster.
+// Describe summarizes a cluster. known are the available registration drivers, requests
+// the requests of this cluster.
 func Describe(known driver.Catalog, obj *clusterv1.ManagedCluster, requests []approval.Request) Cluster {
 	c := Cluster{
 		Name: obj.Name, State: census.Of(obj), Accepted: obj.Spec.HubAcceptsClient,
@@ -175,9 +176,10 @@ func notJoined(open []approval.Request) string {
 	return "accepted; waits for the agent to use its credential"
 }
 
-// Certificate is the validity of the agent's certificate: of the one that the hub issued
-// last while the request is still there, else as the agent reports it. A cluster that a
-// driver knows by another identity has none. requests are those of the cluster.
+// Certificate returns the validity of the agent's certificate: of the one that the hub
+// issued last while the request still exists, otherwise as the agent reports it. A
+// cluster that a driver knows by another identity has none. requests are those of the
+// cluster.
 func Certificate(known driver.Catalog, cluster *clusterv1.ManagedCluster, requests []approval.Request) (credential.Validity, bool) {
 	if known.Announced(cluster) != nil {
 		return credential.Validity{}, false

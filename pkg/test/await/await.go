@@ -41,8 +41,8 @@ func Success(tb testing.TB, patience time.Duration, what string, try func(contex
 	}, func() any { return last })
 }
 
-// Completion waits for up to patience until missing returns "", which otherwise
-// is what is missing. The end of patience fails the test, with what is.
+// Completion waits for up to patience until missing returns "" instead of the missing
+// state. After that it fails the test with the missing state.
 func Completion(tb testing.TB, patience time.Duration, missing func(context.Context) string) {
 	tb.Helper()
 	Success(tb, patience, "nothing is missing", func(ctx context.Context) error {

@@ -15,7 +15,7 @@ import (
 // Source: https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
 var reserved = regexp.MustCompile(`^(system|eks|aws|amazon|iam):`)
 
-// entryInput is what creates or updates an access entry.
+// entryInput is the request to create or update an access entry.
 type entryInput struct {
 	PrincipalARN string            `json:"principalArn"`
 	Username     string            `json:"username"`
@@ -46,7 +46,7 @@ func (q *request) entryInput() (entryInput, error) {
 	return in, checkTags(in.Tags)
 }
 
-// createAccessEntry takes eks:TagResource as well when the entry comes with tags.
+// createAccessEntry also requires eks:TagResource if the entry has tags.
 func (c *Cloud) createAccessEntry(q *request) (any, error) {
 	in, err := q.entryInput()
 	if err != nil {

@@ -4,7 +4,7 @@ import "slices"
 
 // Call is one request that was answered, in order.
 type Call struct {
-	// Service and Operation are what was called, such as "iam" and "CreateRole".
+	// Service and Operation identify the call, such as "iam" and "CreateRole".
 	Service, Operation string
 	// Host is where.
 	Host string
@@ -18,11 +18,11 @@ type Call struct {
 	Code string
 }
 
-// Grant is what policies say to one action of a call. Some calls take several
+// Grant is the policies' decision on one action of a call. Some calls require several
 // actions, such as iam:CreateRole and iam:TagRole.
 type Grant struct {
 	Action, Resource string
-	// Element is what the policy that allowed it has under Action, "*" for root.
+	// Element is the Action element of the policy that allowed it, "*" for root.
 	Element string
 	// Trust says that the trust policy of a role decided, not the caller's.
 	Trust bool

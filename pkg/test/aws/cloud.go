@@ -56,7 +56,7 @@ func Start(tb testing.TB) *Cloud {
 	return c
 }
 
-// ProxyURL is what goes into HTTPS_PROXY.
+// ProxyURL returns the value for HTTPS_PROXY.
 func (c *Cloud) ProxyURL() string { return c.proxy.URL }
 
 // CAFile is the file with the CA that signed for all hosts of AWS.
@@ -65,9 +65,9 @@ func (c *Cloud) CAFile() string { return c.proxy.CAFile }
 // CA is that CA in PEM.
 func (c *Cloud) CA() []byte { return c.proxy.CA }
 
-// Environment is what a program needs to find the emulator under the names of
-// AWS. Go programs read SSL_CERT_FILE, the AWS CLI reads AWS_CA_BUNDLE; both, and
-// the SDK, ask for instance metadata unless they are configured not to.
+// Environment returns the variables that make a program find the emulator under the
+// names of AWS. Go programs read SSL_CERT_FILE, the AWS CLI reads AWS_CA_BUNDLE; both,
+// and the SDK, ask for instance metadata unless they are configured not to.
 func (c *Cloud) Environment() []string {
 	return []string{
 		"HTTPS_PROXY=" + c.ProxyURL(), "SSL_CERT_FILE=" + c.CAFile(), "AWS_CA_BUNDLE=" + c.CAFile(),
@@ -82,8 +82,8 @@ func (c *Cloud) RefusedHosts() []string { return c.proxy.Refused() }
 // now is the time of sessions, tokens and roles.
 func (c *Cloud) now() time.Time { return c.clock.Now().Add(c.advanced) }
 
-// Advance moves the time by which sessions and web identity tokens expire and new
-// roles come into sight. Signatures are checked by another clock; see Skew.
+// Advance moves the clock for the expiry of sessions and web identity tokens and for
+// the visibility of new roles. Signatures are checked by another clock; see Skew.
 func (c *Cloud) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

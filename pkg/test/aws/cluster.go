@@ -26,9 +26,9 @@ type Cluster struct {
 	Issuer string
 	// AuthenticationMode is APIAndConfigMap if it is empty.
 	AuthenticationMode string
-	// Tags are those of the cluster.
+	// Tags are the cluster's tags.
 	Tags map[string]string
-	// Associations are those of EKS Pod Identity.
+	// Associations are its EKS Pod Identity associations.
 	Associations []Association
 	// EntriesFile, if set, is written with the access entries whenever they
 	// change, for the backend DynamicFile of aws-iam-authenticator.

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// endpoint is what a host of AWS serves.
+// endpoint is the service behind a host of AWS.
 type endpoint struct {
 	service, partition string
-	// region is what requests to the host are signed for.
+	// region is the region in the signatures of requests to the host.
 	region string
 }
 

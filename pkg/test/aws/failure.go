@@ -20,7 +20,7 @@ func fail(status int, code, format string, args ...any) error {
 	return &failure{status, code, fmt.Sprintf(format, args...)}
 }
 
-// invalid is what IAM and STS answer to a parameter that breaks a rule.
+// invalid is the answer of IAM and STS to a parameter that breaks a rule.
 func invalid(format string, args ...any) error {
 	return fail(http.StatusBadRequest, "ValidationError", format, args...)
 }

@@ -13,11 +13,11 @@ const (
 	Throttled FaultKind = iota
 	// Broken answers with an internal error; nothing happens.
 	Broken
-	// Lost does what was asked and then answers with an internal error.
+	// Lost executes the request and then answers with an internal error.
 	Lost
-	// Cut does what was asked and then closes the connection.
+	// Cut executes the request and then closes the connection.
 	Cut
-	// Silent takes the request and never answers; nothing happens.
+	// Silent reads the request, does nothing and never answers.
 	Silent
 )
 
@@ -111,7 +111,7 @@ type propagation struct {
 	delay time.Duration
 }
 
-// sight is when something written comes into sight.
+// sight is the time when a write becomes visible.
 type sight struct {
 	after int
 	at    time.Time

@@ -81,7 +81,7 @@ func checkRoleName(name string) error {
 	return nil
 }
 
-// createRole takes iam:TagRole as well when the role comes with tags.
+// createRole also requires iam:TagRole if the role has tags.
 func (c *Cloud) createRole(q *request) (any, error) {
 	name, path := q.form.Get("RoleName"), q.form.Get("Path")
 	if path == "" {

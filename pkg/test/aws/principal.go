@@ -16,7 +16,7 @@ type Credentials struct {
 	Expires time.Time
 }
 
-// Environment is what the SDK and the AWS CLI read them from.
+// Environment returns the variables that the SDK and the AWS CLI read them from.
 func (c Credentials) Environment() []string {
 	env := []string{"AWS_ACCESS_KEY_ID=" + c.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + c.SecretAccessKey}
 	if c.SessionToken != "" {
@@ -34,7 +34,7 @@ type principal struct {
 	arn, id string
 	// role is nil for root and users.
 	role *role
-	// policies are those of a user; nil for root, who may do everything, and for
+	// policies are the policies of a user; nil for root, who may do everything, and for
 	// sessions, whose role has them.
 	policies []*policy.Document
 	root     bool
@@ -93,7 +93,7 @@ func (c *Cloud) Session(tb testing.TB, roleARN, name string, tags map[string]str
 	return c.newSession(r, session{name: name, life: time.Hour, tags: tags, transitive: tags}).Credentials
 }
 
-// session is what is asked for when a role is assumed.
+// session contains the parameters of assuming a role.
 type session struct {
 	name             string
 	life             time.Duration
@@ -120,8 +120,8 @@ func (c *Cloud) newSession(r *role, s session) *principal {
 	return p
 }
 
-// tokenPadding brings session tokens to about the length of real ones, so that
-// tokens made of them meet the limits that real ones do.
+// tokenPadding extends session tokens to about the length of real ones, so that tokens
+// made of them meet the same limits.
 func tokenPadding() string {
 	var padding string
 	for len(padding) < 700 {
@@ -138,7 +138,7 @@ func (c *Cloud) documents(p *principal) []*policy.Document {
 	return c.policiesOf(p.role)
 }
 
-// names are the ARNs by which a trust policy can name exactly this principal.
+// names returns the ARNs that name exactly this principal in a trust policy.
 func (p *principal) names() []string {
 	if p.role != nil {
 		return []string{p.role.ARN, p.arn}
@@ -166,7 +166,8 @@ func (c *Cloud) authorize(r *request, action, resource string, extra map[string]
 	return notAuthorized(r.caller.arn, action, resource)
 }
 
-// identityAllows is what the caller's identity policies say. Root may do all.
+// identityAllows returns the decision of the caller's identity policies. Root may do
+// all.
 func (c *Cloud) identityAllows(r *request, action, resource string, extra map[string][]string) policy.Decision {
 	keys := r.caller.context()
 	maps.Copy(keys, extra)

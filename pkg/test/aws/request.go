@@ -33,7 +33,7 @@ type request struct {
 
 	http *http.Request
 	body []byte
-	// operation is what it calls, "" if there is no such thing.
+	// operation is the called operation, "" if it does not exist.
 	operation string
 	// form are the parameters of IAM and STS.
 	form url.Values
@@ -102,7 +102,7 @@ func (q *request) members(name, suffix string) []string {
 	return values
 }
 
-// tags are the tags that a request of IAM or STS brings.
+// tags returns the tags in a request of IAM or STS.
 func (q *request) tags() (map[string]string, error) {
 	tags := map[string]string{}
 	values := q.members("Tags", ".Value")

@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/aws/policy"
 )
 
-// Limits of IAM, all of which may be raised on request.
+// Limits of IAM, which AWS raises on request.
 //
 // Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
 const (
@@ -46,8 +46,8 @@ type role struct {
 
 	arn     arn
 	created time.Time
-	// trusts are the versions of the trust policy, of which those that see it are
-	// bound by the last that they see.
+	// trusts are the versions of the trust policy. A caller is bound by the last
+	// version that it sees.
 	trusts []trust
 }
 
@@ -108,7 +108,7 @@ func (c *Cloud) RemoveRole(roleARN string) {
 	delete(c.roles, roleARN)
 }
 
-// Role is the role with an ARN, and false if there is none.
+// Role returns the role with an ARN, and false if there is none.
 func (c *Cloud) Role(roleARN string) (Role, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,8 +204,7 @@ func checkTags(tags map[string]string) error {
 	return nil
 }
 
-// tagContext are the condition keys of tags: those that a request brings, or
-// those that a resource has.
+// tagContext returns the condition keys of tags: of a request's or of a resource's.
 func tagContext(prefix string, tags map[string]string) map[string][]string {
 	keys := map[string][]string{}
 	for key, value := range tags {

@@ -63,7 +63,7 @@ func (c *Cloud) answer(q *request, fault *Fault) (any, error) {
 	return result, err
 }
 
-// allOperations are those of all services.
+// allOperations returns the operations of all services.
 func (c *Cloud) allOperations() map[string]operation {
 	all := map[string]operation{}
 	for service, operations := range map[string]map[string]operation{

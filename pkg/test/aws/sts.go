@@ -105,7 +105,7 @@ func (c *Cloud) trusts(q *request, r *role, to *policy.Request) policy.Decision 
 	return decision
 }
 
-// session is what a request asks for. Its life is the hour that is the default.
+// session returns the requested session. It lives for the default of one hour.
 func (q *request) session() (session, error) {
 	s := session{name: q.form.Get("RoleSessionName"), life: time.Hour}
 	if !sessionName.MatchString(s.name) {

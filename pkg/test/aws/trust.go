@@ -76,8 +76,8 @@ func (c *Cloud) sightOf(r *role) *trust {
 	return nil
 }
 
-// names are the ARNs by which the trust policy names a principal. The ARN of a
-// role that was recreated since then is none: its id is another.
+// names returns the ARNs that name a principal in the trust policy. The ARN of a role
+// that was recreated since then is not among them: its id differs.
 func (t *trust) names(p *principal) []string {
 	return slices.DeleteFunc(p.names(), func(name string) bool {
 		id, pinned := t.pinned[name]

@@ -24,9 +24,9 @@ type provider struct {
 	audiences   []string
 }
 
-// AddProvider registers an issuer of tokens with an account and returns the ARN
-// of the OIDC provider. Its keys are those of jwks; calling it again changes
-// them. Without audiences it takes tokens for sts.amazonaws.com.
+// AddProvider registers an issuer of tokens with an account and returns the ARN of the
+// OIDC provider. Its keys are in jwks; another call replaces them. Without audiences it
+// accepts tokens for sts.amazonaws.com.
 func (c *Cloud) AddProvider(tb testing.TB, partition, id, issuer string, jwks []byte, audiences ...string) string {
 	tb.Helper()
 	if len(audiences) == 0 {

@@ -56,7 +56,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// late is what a watch sends, behind the list that it may begin with, once the
+// late is the content of a watch, after the list that it may begin with, once the
 // blindfold is lifted.
 type late struct {
 	io.ReadCloser

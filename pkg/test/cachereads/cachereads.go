@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Record is what was read. The zero value is empty.
+// Record is the record of reads. The zero value is empty.
 type Record struct {
 	mu    sync.Mutex
 	scans map[string]int
@@ -30,8 +30,8 @@ func (r *Record) Forget() {
 	r.scans, r.gets = nil, nil
 }
 
-// Scans returns how often all objects of a kind were looked at, by the kind of the list:
-// there was neither an index nor a namespace nor a limit.
+// Scans counts the reads that scanned all objects of a kind, by the kind of the list:
+// they had neither an index nor a namespace nor a limit.
 func (r *Record) Scans() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

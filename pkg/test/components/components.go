@@ -25,7 +25,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/controlplane"
 )
 
-// image is what the operators say that the components run.
+// image is the image that the operators set for the components.
 const image = "operator:v1"
 
 // Hub runs the operator of a hub on which init was run, and its registration controllers.

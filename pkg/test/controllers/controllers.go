@@ -17,7 +17,7 @@ import (
 // graceful is how long controllers may take to stop.
 const graceful = time.Minute
 
-// Setup adds controllers to a manager. The context is that of their run.
+// Setup adds controllers to a manager. The context is the context of their run.
 type Setup func(context.Context, manager.Manager) error
 
 // Options adds to options what managers in tests have in common: our scheme, no

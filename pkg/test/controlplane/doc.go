@@ -16,10 +16,9 @@
 //
 //	func TestMain(m *testing.M) { controlplane.Main(m, &cp) }
 //
-// Both come from the pool of the run and go back to it, where they are reset (package
-// pool). The pool serves at the socket in CONTROLPLANE_POOL, as make test and
-// "go run ./scripts/testpool COMMAND" have it; a test binary that is run alone has one of
-// its own.
+// Both lease from the pool of the run and return the control plane to it for a reset
+// (package pool). "make test" and "go run ./scripts/testpool COMMAND" serve the pool at
+// the socket in CONTROLPLANE_POOL; a test binary that runs alone has a pool of its own.
 //
 // A test that kills a program of the control plane, or needs flags that only it can use,
 // starts one with Start. StopAPIServer (kill -9) and StartAPIServer keep the address; Kill
@@ -31,7 +30,7 @@
 // WithEgress (the way of API server to webhooks behind Services).
 //
 // Nothing survives: the processes die with the process that started them, however that
-// ends, and a directory that a killed one left is removed by the next one.
+// ends, and the next process removes the directory that a killed one left.
 //
 // The localkube binary is the file in the environment variable LOCALKUBE, or
 // bin/localkube under the module's root. A missing binary fails the test with

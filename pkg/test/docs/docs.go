@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Path is that of a file below docs/.
+// Path returns the path of a file below docs/.
 func Path(tb testing.TB, name string) string {
 	tb.Helper()
 	return filepath.Join(root(tb), "docs", name)
@@ -55,8 +55,8 @@ func Matches(tb testing.TB, pattern string, dirs ...string) []string {
 }
 
 // CheckAlerts fails for every alert rule of a sample below docs/ that lacks its
-// severity or one of some annotations, or is about a metric of ours that is none
-// of known.
+// severity or one of some annotations, or that uses a metric of ours that is not in
+// known.
 func CheckAlerts(tb testing.TB, name string, known []string, annotations ...string) {
 	tb.Helper()
 	var file struct {

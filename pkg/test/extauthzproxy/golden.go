@@ -14,9 +14,8 @@ import (
 //go:embed testdata/*.json
 var files embed.FS
 
-// Golden returns CheckRequests as Envoy sends them, by the name of what a client
-// did. The tokens in them are none; a test puts its own into the header
-// "authorization".
+// Golden returns CheckRequests as Envoy sends them, by the name of the client's action.
+// Their tokens are placeholders; a test puts its own into the header "authorization".
 func Golden(tb testing.TB) map[string]*authv3.CheckRequest {
 	tb.Helper()
 	names, err := fs.Glob(files, "testdata/*.json")

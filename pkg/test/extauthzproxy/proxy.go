@@ -59,14 +59,14 @@ type Config struct {
 	Observe func(Observation)
 }
 
-// Observation is what Envoy's access log could show about a request.
+// Observation is the part of a request that Envoy's access log could show.
 type Observation struct {
-	// Request is what was sent to the authorizer.
+	// Request is the request to the authorizer.
 	Request *authv3.CheckRequest
 	// Outcome is how the answer was taken, and Err why the call failed.
 	Outcome Outcome
 	Err     error
-	// Metadata is what the authorizer left for the access log.
+	// Metadata is the authorizer's metadata for the access log.
 	Metadata map[string]any
 }
 
@@ -110,7 +110,7 @@ func New(config Config) (*Proxy, error) {
 	return p, nil
 }
 
-// dial prepares connections to the authorizers, of which each is asked in turn.
+// dial prepares connections to the authorizers, which take turns.
 func dial(config Config) (*grpc.ClientConn, error) {
 	service := `{"loadBalancingConfig":[{"round_robin":{}}]}`
 	if config.Retry {

@@ -22,8 +22,8 @@ func hopByHop() []string {
 	return []string{"connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade"}
 }
 
-// checkRequest is what Envoy would send about r. id is that of the stream and
-// now is when the request began.
+// checkRequest returns Envoy's CheckRequest for r. id is the stream's id, and now is
+// when the request began.
 func (p *Proxy) checkRequest(r *http.Request, id string, now time.Time) *authv3.CheckRequest {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	fields := filterHeaders(r)
@@ -115,7 +115,7 @@ func text(addr net.Addr) string {
 	return addr.String()
 }
 
-// address is a socket address, or nil for what is none.
+// address returns a socket address, or nil if hostPort is not one.
 func address(hostPort string) *corev3.Address {
 	parsed, err := netip.ParseAddrPort(hostPort)
 	if err != nil {

@@ -35,8 +35,8 @@ func outcomeOf(response *authv3.CheckResponse, err error) Outcome {
 	}
 }
 
-// metadata is what the filter leaves in the namespace envoy.filters.http.ext_authz.
-// The deprecated place wins over the one of today.
+// metadata returns the filter's metadata in the namespace envoy.filters.http.ext_authz.
+// The deprecated field takes precedence over the current one.
 func metadata(response *authv3.CheckResponse) map[string]any {
 	from := response.GetDynamicMetadata()
 	if old := deprecatedMetadata(response.GetOkResponse()); old != nil {
@@ -92,7 +92,8 @@ func mutate(headers http.Header, option *corev3.HeaderValueOption) {
 	}
 }
 
-// action is what an option asks for. The deprecated truth value wins where it is set.
+// action returns the append action of an option. The deprecated boolean takes
+// precedence if it is set.
 func action(option *corev3.HeaderValueOption) corev3.HeaderValueOption_HeaderAppendAction {
 	if old := option.GetAppend(); old != nil { //nolint:staticcheck // Envoy still reads it.
 		if old.GetValue() {

@@ -25,7 +25,7 @@ func (s *Server) Pull(tb testing.TB, token, image string) (digest string, err er
 }
 
 // PullAs pulls an image as a kubelet does for the Pods of a ServiceAccount: with the
-// pull secrets that it lists, in the cluster that kubeconfig leads to.
+// pull secrets that it lists, in the cluster of kubeconfig.
 func (s *Server) PullAs(tb testing.TB, kubeconfig []byte, namespace, account, image string) (digest string, err error) {
 	tb.Helper()
 	return s.run(tb, "", "pull", "--kubeconfig", file(tb, kubeconfig), "--namespace", namespace, "--service-account", account, s.Address+"/"+image)

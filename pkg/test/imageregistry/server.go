@@ -30,8 +30,8 @@ type Server struct {
 	log         logs.Log
 }
 
-// Serve starts a registry whose images are in a directory, for tokens with an audience of
-// the cluster that kubeconfig leads to. It ends with the test.
+// Serve starts a registry with the images in a directory, for tokens with an audience,
+// of the cluster of kubeconfig. It ends with the test.
 func Serve(tb testing.TB, kubeconfig []byte, images, audience string, flags ...string) *Server {
 	tb.Helper()
 	dir, now := tb.TempDir(), clock.RealClock{}.Now()
@@ -69,7 +69,7 @@ func Serve(tb testing.TB, kubeconfig []byte, images, audience string, flags ...s
 	return s
 }
 
-// Log is what the registry has logged: which requests it refused, and why.
+// Log returns the registry's log: which requests it rejected, and why.
 func (s *Server) Log() string { return s.log.String() }
 
 // file is a file with data.

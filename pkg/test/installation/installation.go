@@ -92,7 +92,7 @@ func Create(tb testing.TB, admin client.Client, objects ...client.Object) {
 }
 
 // awaitServed waits until the client finds the kind of a CRD. The API server
-// establishes a CRD before it lists its kind, and a client goes by the list.
+// establishes a CRD before it lists its kind, and a client uses the list.
 func awaitServed(tb testing.TB, admin client.Client, name string) {
 	tb.Helper()
 	await.Success(tb, patience, "CRD "+name+" is served", func(ctx context.Context) error {

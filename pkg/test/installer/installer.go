@@ -40,7 +40,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/interrupt"
 )
 
-// TheirVersion is what OCM's operator writes onto CRDs.
+// TheirVersion is the version that OCM's operator records in CRDs.
 const TheirVersion = "1.3.1"
 
 // Image is the image that replaces.
@@ -71,7 +71,7 @@ func New(t *testing.T, cp *controlplane.ControlPlane) *install.Runner {
 	}
 }
 
-// Contents are what an installation would write.
+// Contents returns the content that an installation would write.
 func Contents(t *testing.T, c client.Client) map[string]string {
 	t.Helper()
 	out := map[string]string{}

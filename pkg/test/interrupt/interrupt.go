@@ -14,16 +14,16 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/test/await"
 )
 
-// ErrCut is what every request of a client ends with that was cut off.
+// ErrCut is the error of every request of a client that was cut off.
 var ErrCut = errors.New("cut off from the server")
 
 // Concerns reports whether a write, given as its method and path, is about a
 // subject.
 type Concerns func(write, subject string) bool
 
-// Writes are the writes of a client, events of Kubernetes included. What the
-// server refused, because it was busy or another writer was faster, is none, and neither
-// is a dry run. Its methods may be called from any goroutine.
+// Writes are the writes of a client, events of Kubernetes included. They include
+// neither writes that the server rejected, because it was busy or another writer was
+// faster, nor dry runs. Its methods may be called from any goroutine.
 type Writes struct {
 	concerns Concerns
 	subject  string

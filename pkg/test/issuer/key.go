@@ -20,7 +20,7 @@ import (
 type Key struct {
 	// ID is its kid, derived from the public key as kube-apiserver does.
 	ID string
-	// Algorithm is what it signs with.
+	// Algorithm is the signing algorithm.
 	Algorithm string
 	// Private is an *rsa.PrivateKey or an *ecdsa.PrivateKey.
 	Private crypto.Signer

@@ -99,7 +99,7 @@ func (p *Provider) Describe(issuer, jwksURI string) {
 	p.issuer, p.jwksURI = issuer, jwksURI
 }
 
-// Fetches is how often keys were asked for.
+// Fetches counts the requests for keys.
 func (p *Provider) Fetches() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

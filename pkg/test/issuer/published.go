@@ -8,8 +8,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Proof is a token by which a cluster's agent proves that the cluster signs with
-// the key. It is as old as can be, which must not matter. Changes are applied to its claims, as by BoundClaims.
+// Proof is a token of a cluster's agent that proves that the cluster signs with the
+// key. It is as old as possible, which must not matter. Changes are applied to its
+// claims, as by BoundClaims.
 func (k *Key) Proof(tb testing.TB, issuer, cluster, uid string, changes ...map[string]any) string {
 	tb.Helper()
 	audience := map[string]any{"aud": []string{names.IssuerProofAudience(cluster, uid)}}

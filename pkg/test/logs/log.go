@@ -39,9 +39,9 @@ func (l *Log) String() string {
 	return strings.Join(l.entries, "")
 }
 
-// Traces are texts of which one occurs wherever secret does, in any text it is a
-// part of: as it is, or encoded as data of a Secret are. A secret has nine bytes
-// or more.
+// Traces are the texts to search for to find secret in a text, either plain or encoded
+// as in the data of a Secret: one of them occurs wherever secret does. A secret has
+// nine bytes or more.
 func Traces(secret string) []string {
 	traces := []string{secret}
 	for before := range 3 { // Where in a group of three bytes it begins.

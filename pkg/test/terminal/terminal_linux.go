@@ -47,7 +47,7 @@ func Open(tb testing.TB, columns uint16) *Terminal {
 	t := &Terminal{TTY: tty, person: person, closed: make(chan struct{})}
 	t.Resize(tb, columns)
 	go t.read()
-	// Hanging up ends the commands whose terminal it is.
+	// Hanging up ends the commands of this terminal.
 	tb.Cleanup(func() { _ = errors.Join(tty.Close(), person.Close()) })
 	return t
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Agent sends the requests of OCM's work agent, when a test says so: what it writes
-// comes from nothing of ours but names. Of update strategies it knows Update and
-// ServerSideApply, of fields to ignore JSON Pointers, of feedback the well-known status
-// of Deployments.
+// Agent sends the requests of OCM's work agent on a test's command: it shares nothing
+// with our code but names. It implements the update strategies Update and
+// ServerSideApply, JSON Pointers for fields to ignore, and the well-known status of
+// Deployments for feedback.
 type Agent struct {
 	// Hub and Managed act as the agent does on the hub and on the managed cluster.
 	Hub, Managed client.Client
@@ -165,7 +165,7 @@ func entryOf(status *workv1.ManifestWorkStatus, meta workv1.ManifestResourceMeta
 	return workv1.ManifestCondition{ResourceMeta: meta, Conditions: []metav1.Condition{}}
 }
 
-// configOf returns the options of a manifest, without any if there are none.
+// configOf returns the options of a manifest, empty if there are none.
 func configOf(work *workv1.ManifestWork, meta workv1.ManifestResourceMeta) workv1.ManifestConfigOption {
 	id := workv1.ResourceIdentifier{Group: meta.Group, Resource: meta.Resource, Name: meta.Name, Namespace: meta.Namespace}
 	for _, config := range work.Spec.ManifestConfigs {

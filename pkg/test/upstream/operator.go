@@ -26,7 +26,7 @@ func HubObjects(tb testing.TB) []client.Object {
 	return objects(tb, hub)
 }
 
-// KlusterletObjects are those of Klusterlet.
+// KlusterletObjects are the objects of a Klusterlet.
 func KlusterletObjects(tb testing.TB, cluster string) []client.Object {
 	tb.Helper()
 	return objects(tb, strings.ReplaceAll(klusterlet, "CLUSTER", cluster))
@@ -123,7 +123,7 @@ func restore(ctx context.Context, admin client.Client, obj client.Object) error 
 	return admin.Update(ctx, live)
 }
 
-// image is that of the first container of a Deployment.
+// image returns the image of the first container of a Deployment.
 func image(deployment *unstructured.Unstructured) any {
 	containers, _, _ := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
 	if len(containers) == 0 {

@@ -50,7 +50,7 @@ func Hub(tb testing.TB, admin client.Client) {
 	installation.Create(tb, admin, objects(tb, hub)...)
 }
 
-// WebhookConfigurations are those of the hub.
+// WebhookConfigurations are the hub's webhook configurations.
 func WebhookConfigurations(tb testing.TB) []client.Object {
 	tb.Helper()
 	var found []client.Object

@@ -33,9 +33,9 @@ import (
 // patience is far above what a webhook takes to be asked: the machine may be busy.
 const patience = time.Minute
 
-// WorkWebhook answers as OCM's webhook for ManifestWorks: it refuses works whose
-// manifests are none, too large, without a name, with a generated one or twice, and a
-// change of the executor by who may not execute as it.
+// WorkWebhook answers as OCM's webhook for ManifestWorks: it rejects a ManifestWork
+// without manifests, one with manifests that are too large, duplicate, or have no name
+// or a generated one, and a change of the executor by a user who may not execute as it.
 type WorkWebhook struct {
 	reviewer client.Client
 

@@ -30,9 +30,9 @@ type Line struct {
 	Detail   string `json:"detail,omitempty"`
 	// Subject is who asked, as far as it was proven.
 	Subject *Subject `json:"subject,omitempty"`
-	// Grant is what it got, or would have got.
+	// Grant is the grant of the request, or the one that it would have had.
 	Grant *Grant `json:"grant,omitempty"`
-	// Caller is where the request came from.
+	// Caller is the origin of the request.
 	Caller Caller `json:"caller,omitzero"`
 	// Microseconds is how long the decision took.
 	Microseconds int64 `json:"microseconds"`
@@ -63,15 +63,15 @@ type Grant struct {
 	Rule      string `json:"rule"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// CredentialID is what the hub's audit log has for each request with the
-	// token, in user.extra["authentication.kubernetes.io/credential-id"].
+	// CredentialID is the value in the hub's audit log for each request with the token,
+	// in user.extra["authentication.kubernetes.io/credential-id"].
 	CredentialID string    `json:"credentialID,omitempty"`
 	Expires      time.Time `json:"expires,omitzero"`
 	// Cached is set when the token was minted for an earlier request.
 	Cached bool `json:"cached,omitempty"`
 }
 
-// Caller is what the proxy reports about the request.
+// Caller is the proxy's information about the request.
 type Caller struct {
 	Principal string `json:"principal,omitempty"`
 	Method    string `json:"method,omitempty"`

@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/internal/metric"
 )
 
-// Config is what a Log is built with. Zero numbers mean the defaults.
+// Config is the configuration of a Log. Zero numbers mean the defaults.
 type Config struct {
 	// Writer gets the lines, several at a time.
 	Writer io.Writer
@@ -31,8 +31,8 @@ type Config struct {
 	Log logr.Logger
 }
 
-// Log is an authorizer.Auditor. The line of an issued token may come before lines
-// that were recorded earlier; the time of a line is when its request came.
+// Log is an authorizer.Auditor. The line of an issued token may precede lines that were
+// recorded earlier; the time of a line is the time of its request.
 type Log struct {
 	writer io.Writer
 	log    logr.Logger

@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/subject"
 )
 
-// Config is what an Authorizer is built with.
+// Config is the configuration of an Authorizer.
 type Config struct {
 	// Minter outlives every Snapshot, so that a new configuration keeps the
 	// tokens whose rules did not change.
@@ -74,9 +74,10 @@ func (a *Authorizer) Authorize(ctx context.Context, r Request) (Decision, error)
 	return d, err
 }
 
-// settle decides a request under one Snapshot that still holds for its cluster
-// when the decision is made. What a stage has from a later one, such as a key that
-// was looked for, is of the same cluster's same keys and rules then.
+// settle decides a request under one Snapshot that is still current for its cluster
+// when the decision is made. If a stage uses data of a later Snapshot, such as a key
+// that it had to look up, that data belongs to the same keys and rules of the same
+// cluster.
 func (a *Authorizer) settle(ctx context.Context, r Request) (*Snapshot, Decision, error) {
 	current := a.current.Load()
 	for range maxDecisions {
@@ -92,7 +93,7 @@ func (a *Authorizer) settle(ctx context.Context, r Request) (*Snapshot, Decision
 	return current, Decision{}, refused
 }
 
-// Trace receives what a request goes through, for explanations.
+// Trace receives the steps of a request, for explanations.
 type Trace interface {
 	// Checked receives each check of the token.
 	Checked(step subject.Step)

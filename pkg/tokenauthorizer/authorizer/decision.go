@@ -6,7 +6,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/subject"
 )
 
-// Request is what one caller asks, in any protocol.
+// Request is the request of one caller, in any protocol.
 type Request struct {
 	// Token is the subject token, without its scheme.
 	Token string
@@ -32,7 +32,7 @@ type Decision struct {
 	Identity subject.Identity
 	// Grant is the rule that allowed it, and its target.
 	Grant policy.Grant
-	// Token is what the request continues with.
+	// Token is the token that the request continues with.
 	Token mint.Token
 	// Cached is set when the token was minted for an earlier request.
 	Cached bool

@@ -1,5 +1,5 @@
-// Package authorizer is the chain that every request goes through: prove the
-// subject token, find the rule, review if the cluster asks for it, exchange.
+// Package authorizer is the chain that processes every request: prove the subject
+// token, find the rule, review if the cluster requires it, exchange.
 //
 // It owns the order of these stages, one consistent snapshot of configuration
 // per request, and what is reported about each decision (audit, metrics). It knows

@@ -28,7 +28,7 @@ const (
 	failed  = "error"
 )
 
-// metrics are those about whole requests.
+// metrics are the metrics of whole requests.
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec

@@ -9,9 +9,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/subject"
 )
 
-// Verifier proves a subject token. An identity that comes with an error has what
-// was proven until then, its Cluster above all: it is for metrics and the audit
-// log.
+// Verifier proves a subject token. An identity that it returns with an error has what
+// was proven until then, above all its Cluster: it is for metrics and the audit log.
 type Verifier interface {
 	Verify(ctx context.Context, token string) (subject.Identity, error)
 }
@@ -59,13 +58,13 @@ type Snapshot struct {
 	// changes, the next Snapshot has the same pointer: with another one, decisions
 	// that are under way are made again.
 	Clusters map[string]*Cluster
-	// Generation returns that of a cluster's keys, which moves when a key of the
-	// cluster goes. Decisions under way are made again then. Nil is for keys that
-	// never go.
+	// Generation returns the generation of a cluster's keys, which changes when a key
+	// of the cluster is removed. Decisions in progress are then repeated. Nil is for
+	// keys that are never removed.
 	Generation func(cluster string) uint64
 }
 
-// Cluster is what the identities of one cluster go through.
+// Cluster is the processing of one cluster's identities.
 type Cluster struct {
 	Rules Decider
 	// Reviewer is nil if the cluster asks for no review.
@@ -76,7 +75,7 @@ type Cluster struct {
 	Generation uint64
 }
 
-// cluster returns the entry that counts for a cluster, nil if there is none.
+// cluster returns the effective entry of a cluster, nil if there is none.
 func (s *Snapshot) cluster(name string) *Cluster {
 	if c, ok := s.Clusters[name]; ok {
 		return c

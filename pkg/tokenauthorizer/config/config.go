@@ -11,11 +11,11 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/subject"
 )
 
-// Options are what a configuration does not say.
+// Options are the settings that are not part of a configuration.
 type Options struct {
 	// File is the name of the file, for messages.
 	File string
-	// Dir is what paths are relative to. Load and Watch set it.
+	// Dir is the directory for relative paths. Load and Watch set it.
 	Dir string
 	// Strict refuses a file in tokensmith's form, which has no policy (--strict).
 	Strict bool
@@ -38,7 +38,7 @@ type Config struct {
 	// Findings is all about the file, or about each object of the hub by itself. In
 	// a file none is an error.
 	Findings []policy.Finding
-	// Defaults is what was found about the TokenExchangeDefaults, also in Findings.
+	// Defaults are the findings about the TokenExchangeDefaults, also in Findings.
 	Defaults []policy.Finding
 }
 
@@ -51,23 +51,23 @@ type Cluster struct {
 	Review review.Settings
 	// Limits are zero where the defaults hold.
 	Limits mint.Limits
-	// Spec is what Policy was compiled from.
+	// Spec is the source of Policy.
 	Spec policy.Spec
-	// Findings are those about this cluster alone. With an error among them, which
-	// only a hub has, Policy is nil and everything is denied.
+	// Findings are the findings about this cluster alone. With an error among them,
+	// which only a hub has, Policy is nil and everything is denied.
 	Findings []policy.Finding
 	// Unkeyed is set when the configured keys cannot be used: the cluster has none.
 	// Conflicting is set when that is because another cluster has them too.
 	Unkeyed, Conflicting bool
 
-	// targets are the namespaces of the hub that Policy leads to, as far as it names them.
+	// targets are the target namespaces of Policy on the hub, as far as it names them.
 	targets []string
 }
 
 // Name is the name of the cluster, or policy.AnyCluster.
 func (c *Cluster) Name() string { return c.Keys.Name }
 
-// Keys returns where the keys of all clusters come from.
+// Keys returns the key sources of all clusters.
 func (c *Config) Keys() []jwks.Cluster {
 	out := make([]jwks.Cluster, 0, len(c.Clusters))
 	for i := range c.Clusters {
@@ -95,7 +95,7 @@ func (c *Config) Lint() []policy.Finding {
 	return append(slices.Clone(c.Findings), policy.LintTogether(c.Specs())...)
 }
 
-// Exchange returns what the exchange of tokens must know; generation is that of
+// Exchange returns the settings of the token exchange; generation is the generation of
 // the rules of all clusters.
 func (c *Config) Exchange(generation uint64) mint.Settings {
 	out := mint.Settings{Clusters: map[string]mint.ClusterSettings{}}

@@ -279,7 +279,7 @@ func (f *file) add(c *building) {
 	f.out.Clusters = append(f.out.Clusters, made)
 }
 
-// keys takes over where the keys of a file's cluster come from.
+// keys sets the key source of a file's cluster.
 func (c *building) keys(k *keys) {
 	if k == nil {
 		c.find(policy.Error, "keys", "name jwks, jwksFile, jwksURI or discovery; in tokensmith's form jwks_uri or jwks_data", "nothing can verify the cluster's tokens")

@@ -33,14 +33,14 @@ func FromHub(o Objects, opts Options) *Config { return (&Hub{Options: opts}).Con
 type Hub struct {
 	Options Options
 
-	// defaults is what all of the rest was made with.
+	// defaults is the version of the defaults that everything else was made with.
 	defaults version
 	builder  *builder
 	everyone Cluster
 	made     map[version]Cluster
 }
 
-// version is one of an object. The zero one is that of no object.
+// version is a version of an object. The zero version means no object.
 type version struct {
 	uid        types.UID
 	generation int64

@@ -24,11 +24,11 @@ const (
 	poll = 30 * time.Second
 )
 
-// Watch reads path again whenever its content has changed, until ctx ends, and
-// calls changed with the result: a Config, or why there is none, in which case
-// the caller continues with the last one. It begins with the existing content, in
-// the caller's goroutine; later calls come one at a time. The directory is
-// watched and not the file, because a ConfigMap's mount replaces a link there.
+// Watch reads path again whenever its content has changed, until ctx ends, and calls
+// changed with the result: a Config, or an error, in which case the caller continues
+// with the last one. The first call has the existing content, in the caller's
+// goroutine; later calls are sequential. Watch watches the directory and not the file,
+// because a ConfigMap's mount replaces a link there.
 func Watch(ctx context.Context, c clock.WithTicker, path string, opts Options, changed func(*Config, error)) error {
 	events, err := newNotifier()
 	if err != nil {

@@ -49,7 +49,7 @@ const (
 	Deadline          Reason = "deadline"
 )
 
-// Class is what a reason means to the caller.
+// Class is the meaning of a reason for the caller.
 type Class int
 
 // The classes, each with one HTTP status.

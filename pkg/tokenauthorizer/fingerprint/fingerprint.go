@@ -23,7 +23,7 @@ type Hasher struct {
 	states sync.Pool
 }
 
-// state is what one call needs, kept so that a call allocates nothing.
+// state is the working memory of one call, kept so that a call allocates nothing.
 type state struct {
 	mac    hash.Hash
 	buffer [1024]byte

@@ -14,7 +14,7 @@ import (
 const (
 	// SourceHub are keys that the cluster's agent publishes on the hub.
 	SourceHub = "hub"
-	// SourceInline, SourceFile, SourceURI and SourceDiscovery are those of the
+	// SourceInline, SourceFile, SourceURI and SourceDiscovery are the sources of the
 	// configuration.
 	SourceInline    = "inline"
 	SourceFile      = "file"
@@ -43,7 +43,7 @@ type Key struct {
 	Type string `json:"type"`
 	// Algorithm is empty where the key set names none.
 	Algorithm string `json:"algorithm,omitempty"`
-	// Thumbprint is that of RFC 7638 with SHA-256.
+	// Thumbprint is the RFC 7638 thumbprint with SHA-256.
 	Thumbprint string `json:"thumbprint"`
 }
 
@@ -52,11 +52,11 @@ type Issuer struct {
 	Cluster string `json:"cluster"`
 	// Issuer is the exact "iss"; empty while it is not known.
 	Issuer string `json:"issuer,omitempty"`
-	// Source is where the keys come from: hub, inline, file, uri or discovery.
+	// Source is the source of the keys: hub, inline, file, uri or discovery.
 	Source string `json:"source"`
 	// Location is the file or URL of the source.
 	Location string `json:"location,omitempty"`
-	// Keys are those that count, where they can be read without asking the source.
+	// Keys are the trusted keys, if they can be read without calling the source.
 	Keys []Key `json:"keys,omitempty"`
 	// Unproven are the ids of published keys that the cluster has not proven to
 	// sign with, which do not count.
@@ -68,7 +68,7 @@ type Issuer struct {
 	// Reason and Message say why, or why not.
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
-	// Audiences are those that the configuration demands.
+	// Audiences are the audiences that the configuration requires.
 	Audiences []string `json:"audiences,omitempty"`
 
 	// Set is the key set behind Keys.

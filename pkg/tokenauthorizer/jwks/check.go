@@ -12,9 +12,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 )
 
-// check says whether clusters can be configured, and returns what the sources
-// gave that need no network. A file that cannot be read is not an error here: it
-// may come later, as the answer of a server may.
+// check reports whether clusters can be configured, and returns the readings of the
+// sources that need no network. A file that cannot be read is not an error here: it may
+// appear later, as the answer of a server may.
 func check(clusters []Cluster) (map[string]reading, error) {
 	readings := make(map[string]reading)
 	seen := make(map[string]bool, len(clusters))

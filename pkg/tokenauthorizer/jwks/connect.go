@@ -147,8 +147,8 @@ func newTransport(config *tls.Config) *http.Transport {
 	}
 }
 
-// stayHome follows redirects on one host only: another server must not decide
-// about keys, nor see what goes to this one.
+// stayHome follows redirects on one host only: another server must not decide about
+// keys, nor see requests to this one.
 func stayHome(request *http.Request, via []*http.Request) error {
 	switch {
 	case len(via) > maxRedirects:

@@ -10,9 +10,9 @@ import (
 type SharedKeyError struct {
 	// Issuer and KeyID are where the key was found.
 	Issuer, KeyID string
-	// Thumbprint is what the keys have in common.
+	// Thumbprint is the common thumbprint of the keys.
 	Thumbprint string
-	// Clusters are all of them, at least two, sorted.
+	// Clusters are all clusters with the key, at least two, sorted.
 	Clusters []string
 }
 

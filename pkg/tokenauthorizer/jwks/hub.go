@@ -10,9 +10,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 )
 
-// hub is what the hub knows about its clusters, and what they publish.
+// hub is the hub's list of clusters, with their publications.
 type hub struct {
-	// decides is set if the hub has a say in which clusters count at all.
+	// decides is set if the hub decides which clusters are accepted at all.
 	decides bool
 	// pending until everything that the hub knows has been given to Observe.
 	pending bool
@@ -24,7 +24,7 @@ type hub struct {
 // publication is a cluster of the hub, with what it publishes.
 type publication struct {
 	seen keytrust.Candidate
-	// proven is what counts of it as far as the cluster alone matters.
+	// proven is the part of it that is trusted as far as the cluster alone matters.
 	proven keytrust.Publication
 	at     time.Time
 	err    error
@@ -173,8 +173,8 @@ func (p *publication) taken(entry Cluster) (jwk.Set, error) {
 	return set, err
 }
 
-// claim is what a cluster without a source of its own publishes, nil if nothing of
-// it is taken. Before the whole hub is known nothing is.
+// claim returns the publication of a cluster without a source of its own, nil if
+// nothing of it is accepted. Before the whole hub is known, it accepts nothing.
 func (h *hub) claim(cluster string) *claim {
 	p := h.members[cluster]
 	if p == nil || p.proven.Issuer == "" || h.pending {

@@ -10,15 +10,15 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/keytrust"
 )
 
-// index is what counts of what the clusters claim. A change costs what it
-// concerns, the clusters that change and those that claim one of their keys as
-// well, however many others there are.
+// index is the trusted part of the clusters' claims. The cost of a change depends on
+// the clusters that change and on those that claim one of their keys as well, but not
+// on the number of others.
 type index struct {
 	tables
 
 	// claims of the clusters, by name.
 	claims map[string]*claim
-	// standings are what came of them.
+	// standings are the results of the claims.
 	standings map[string]*standing
 	// holders are the clusters that claim a key, by its thumbprint, under any issuer
 	// and key id. The slices are sorted and never changed.
@@ -27,7 +27,7 @@ type index struct {
 	generation uint64
 }
 
-// tables are what a View has of the index.
+// tables are a View's part of the index.
 type tables struct {
 	// keys by key id and issuer, each sorted by cluster.
 	keys table[[]Key]
@@ -44,12 +44,12 @@ type tables struct {
 	generations table[uint64]
 }
 
-// standing is what came of a claim. It never changes.
+// standing is the result of a claim. It never changes.
 type standing struct {
 	claim *claim
 	// placed are the keys that count.
 	placed []placed
-	// refused are those that do not, because another cluster has them too.
+	// refused are the rejected keys, because another cluster has them too.
 	refused []SharedKeyError
 }
 
@@ -59,15 +59,15 @@ type placed struct {
 	key    Key
 }
 
-// claim is what one cluster brings to the index.
+// claim is one cluster's input to the index.
 type claim struct {
 	cluster, issuer string
 	// legacy is set if the keys are taken for LegacyIssuer's as well.
 	legacy bool
 	keys   []jwk.Key
-	// support is what stands behind the keys.
+	// support is the evidence for the keys.
 	support keytrust.Support
-	// source is where to ask again, nil if that is of no use.
+	// source is the source to ask again, nil if that is of no use.
 	source *member
 }
 
@@ -83,7 +83,7 @@ func (c *claim) issuers() []string {
 	return []string{c.issuer}
 }
 
-// equal says whether two claims bring the same; nil brings nothing.
+// equal reports whether two claims contribute the same keys; nil contributes nothing.
 func (c *claim) equal(other *claim) bool {
 	if c == nil || other == nil {
 		return c == other
@@ -147,8 +147,8 @@ func (x *index) apply(claims map[string]*claim) (gone []string) {
 	return gone
 }
 
-// thumbprints are those of the keys that clusters claim, and of those that they
-// claim from now on.
+// thumbprints returns the thumbprints of the keys that clusters claim, and of those
+// that they claim from now on.
 func (x *index) thumbprints(clusters []string, now map[string]*claim) sets.Set[string] {
 	found := sets.New[string]()
 	for _, cluster := range clusters {
@@ -266,8 +266,8 @@ func (p placed) equal(other placed) bool {
 	return p.issuer == other.issuer && same(p.key.Key, other.key.Key)
 }
 
-// path is where the error is in the tables. All clusters of whose claims it says so
-// are concerned by each change of one, so that one row stands for all.
+// path is the error's place in the tables. Each change of one of its clusters affects
+// all of them, so that one row is enough.
 func (e *SharedKeyError) path() path { return path{e.KeyID, e.Issuer, e.Thumbprint} }
 
 // rejected are the keys that are refused because several clusters have them, by cluster.
@@ -281,7 +281,7 @@ func (x *index) rejected() map[string][]SharedKeyError {
 	return found
 }
 
-// refused are those of one cluster.
+// refused returns the rejected keys of one cluster.
 func (x *index) refused(cluster string) []SharedKeyError {
 	if s := x.standings[cluster]; s != nil {
 		return s.refused

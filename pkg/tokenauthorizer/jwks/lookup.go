@@ -36,8 +36,8 @@ func (s *Store) Lookup(ctx context.Context, issuer, kid string) ([]Key, error) {
 	return s.current.Load().Lookup(ctx, issuer, kid)
 }
 
-// Lookup is that of the Store, for the keys of v. A key that v does not have yet
-// may come from a later View.
+// Lookup is Store.Lookup, for the keys of v. If v does not have a key yet, a later View
+// may.
 func (v *View) Lookup(ctx context.Context, issuer, kid string) ([]Key, error) {
 	if keys := v.find(issuer, kid); len(keys) > 0 {
 		return keys, nil
@@ -173,8 +173,8 @@ func unavailable(format string, args ...any) error {
 // shown returns what of a word from outside may go into a message.
 func shown(word string) string { return excerpt.Of(word, maxShown) }
 
-// missID is a key id that was looked for in vain. What is remembered of it is
-// whether it is unknown: false if it could not be looked for.
+// missID is a key id whose lookup failed. Its value is whether the key id is unknown:
+// false if the lookup was not possible.
 type missID struct{ issuer, kid string }
 
 // remember keeps junk from costing reads. It copies the strings, which may be parts

@@ -19,7 +19,7 @@ import (
 const (
 	maxLife = time.Hour   // The longest and
 	minLife = time.Minute // the shortest time between two refreshes.
-	// filePoll is how often a file is looked at.
+	// filePoll is the interval of checking a file.
 	filePoll = 5 * time.Second
 	// retryFirst and retryLast bound the time to the next try after a failure.
 	retryFirst = 5 * time.Second
@@ -62,7 +62,7 @@ type flight struct {
 	cancel context.CancelFunc
 }
 
-// reading is what a source gave.
+// reading is the result of reading a source.
 type reading struct {
 	set jwk.Set
 	// life is for how long the source says that it will not change.
@@ -70,8 +70,8 @@ type reading struct {
 	err  error
 }
 
-// successor returns the member for config: m itself if nothing changed, one
-// with m's keys if they come from the same place, else a new one. m may be nil.
+// successor returns the member for config: m itself if nothing changed, one with m's
+// keys if the source is the same, else a new one. m may be nil.
 func (m *member) successor(config Cluster, now time.Time) *member {
 	if m != nil && reflect.DeepEqual(m.config, config) {
 		return m
@@ -108,9 +108,9 @@ func (m *member) claim() *claim {
 	return c
 }
 
-// support is what stands behind the keys of a source. What a server serves is
-// its owner's choice; a key in the configuration, in a file next to it, or pinned
-// there is an administrator's.
+// support returns the evidence for the keys of a source. A server's owner decides about
+// its keys; a key in the configuration, in a file next to it, or pinned there is an
+// administrator's.
 func (c Cluster) support() keytrust.Support {
 	if kind := c.Source.kind(); kind == sourceInline || kind == sourceFile || len(c.Pins) > 0 {
 		return keytrust.Named

@@ -20,14 +20,14 @@ import (
 // of them do not starve each other of CPU when they are all read at the start.
 const concurrency = 64
 
-// Config is what a Store needs.
+// Config is the configuration of a Store.
 type Config struct {
-	// Hub is set if a hub reports, by Observe, which clusters it accepts: others do
-	// not count, wherever their keys come from. Until HubSynced none does, and an
-	// issuer that is not known is not yet known.
+	// Hub is set if a hub reports, by Observe, which clusters it accepts: no other
+	// cluster is trusted, regardless of its source of keys. Until HubSynced no cluster is
+	// trusted, and an unknown issuer is not yet known.
 	Hub bool
-	// Gone is called, under the lock of the Store, with each cluster of which no
-	// key counts any more; nil for no call. It must not call the Store.
+	// Gone is called, under the lock of the Store, with each cluster that has no
+	// trusted key any more; nil for no call. It must not call the Store.
 	Gone func(cluster string)
 	// Read is called, under the lock of the Store, with each cluster whose source was read
 	// with another outcome than before: other keys, or an error and none before, or the
@@ -59,7 +59,7 @@ type Store struct {
 	members map[string]*member
 	hub     hub
 	index   *index
-	// publish is what Configure was given last.
+	// publish is the argument of the last Configure.
 	publish func(*View)
 	stopped bool
 }
@@ -82,18 +82,17 @@ func New(config Config) *Store {
 	return s
 }
 
-// Generation is that of a cluster in the current View.
+// Generation returns the generation of a cluster in the current View.
 func (s *Store) Generation(cluster string) uint64 { return s.current.Load().Generation(cluster) }
 
 // Configure replaces all clusters. Sources that stay the same keep their keys;
 // keys from a source that changed are dropped. An error changes nothing; it is a
 // *SharedKeyError when one key stands for two clusters under one issuer.
 //
-// Publish, unless it is nil, gets the View under the new configuration and every
-// later one until the next Configure, in their order and before any Lookup sees
-// it. So what goes with the keys, such as the rules of their clusters, changes in
-// one step with them. It is called under the lock of the Store and must not call
-// the Store.
+// Publish, unless it is nil, gets the View under the new configuration and every later
+// one until the next Configure, in their order and before any Lookup sees it. So data
+// that depends on the keys, such as the rules of their clusters, changes in one step
+// with them. It is called under the lock of the Store and must not call the Store.
 func (s *Store) Configure(clusters []Cluster, publish func(*View)) error {
 	readings, err := check(clusters)
 	if err != nil {
@@ -155,12 +154,12 @@ func (s *Store) update(clusters ...string) {
 	}
 }
 
-// view is what is known now.
+// view returns the current View.
 func (s *Store) view() *View {
 	return &View{store: s, tables: s.index.copy(), pending: s.hub.pending, replaced: make(chan struct{})}
 }
 
-// claim is what a cluster brings to the index, nil for nothing.
+// claim returns a cluster's input to the index, nil for none.
 func (s *Store) claim(cluster string) *claim {
 	m := s.members[cluster]
 	switch {

@@ -19,8 +19,8 @@ type row[V any] struct {
 	value V
 }
 
-// table is a sorted map of which each View has a copy. A copy costs the same at
-// every size: it shares what neither side changes later. The Store copies and
+// table is a sorted map that each View has a copy of. A copy costs the same at every
+// size: it shares the parts that neither side changes later. The Store copies and
 // changes tables under its lock; their copies are read without one.
 type table[V any] struct{ rows *btree.BTree[row[V]] }
 

@@ -16,7 +16,7 @@ const DefaultStaleFor = 24 * time.Hour
 // LegacyIssuer is the "iss" of Secrets' tokens, the same for all clusters.
 const LegacyIssuer = "kubernetes/serviceaccount"
 
-// Cluster is a managed cluster and where its keys come from.
+// Cluster is a managed cluster with the source of its keys.
 type Cluster struct {
 	// Name of the cluster, or Everyone.
 	Name string
@@ -34,8 +34,8 @@ type Cluster struct {
 	StaleFor time.Duration
 }
 
-// Source is where keys come from. Exactly one of Inline, File, URI, Discovery
-// and Hub is set.
+// Source is a source of keys. Exactly one of Inline, File, URI, Discovery and Hub is
+// set.
 type Source struct {
 	// Inline is a JSON Web Key Set.
 	Inline []byte
@@ -76,11 +76,11 @@ type Auth struct {
 // Key is a key of a cluster.
 type Key struct {
 	jwk.Key
-	// Cluster is whose key it is.
+	// Cluster is the cluster that the key belongs to.
 	Cluster string
 }
 
-// Status is what the store knows about the keys of one cluster.
+// Status is the store's status of the keys of one cluster.
 type Status struct {
 	// Cluster is its name.
 	Cluster string

@@ -1,6 +1,6 @@
 package jwks
 
-// View is what a Store knows at one moment. It never changes.
+// View is the knowledge of a Store at one moment. It never changes.
 type View struct {
 	store *Store
 	// tables are a copy of those of the index.

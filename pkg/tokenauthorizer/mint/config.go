@@ -12,8 +12,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/policy"
 )
 
-// Config is what a Minter is built with. Zero values of the numbers mean
-// the defaults.
+// Config is the configuration of a Minter. Zero values of the numbers mean the
+// defaults.
 type Config struct {
 	// Hub is the connection whose identity mints. Its client-side rate limit is
 	// not used: priority and fairness of the API server and Limits do that.
@@ -36,7 +36,7 @@ type Config struct {
 	Timeout time.Duration
 }
 
-// Settings are what changes with the configuration.
+// Settings are the settings that change with the configuration.
 type Settings struct {
 	// Namespaces of the hub in which targets are known to be. They are watched
 	// from the beginning; others once a request needs them.
@@ -46,7 +46,7 @@ type Settings struct {
 	Clusters map[string]ClusterSettings
 }
 
-// ClusterSettings are what holds for the identities of one cluster.
+// ClusterSettings are the settings for the identities of one cluster.
 type ClusterSettings struct {
 	// Generation of the rules, as in the Requests. Tokens that were minted under
 	// another one are forgotten.

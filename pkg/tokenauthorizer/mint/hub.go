@@ -54,9 +54,9 @@ type issued struct {
 	uid string
 }
 
-// request gets a token from the hub. A hub that says that too many ask at once
-// has made nothing and is asked again when it wants to be, for as long as ctx
-// allows. An empty uid is no precondition.
+// request gets a token from the hub. If the hub rejects it because of too many
+// requests, it has made no token, and request retries after the hub's delay for as long
+// as ctx allows. An empty uid is no precondition.
 func (h *hub) request(ctx context.Context, t policy.Target, uid string) (*authenticationv1.TokenRequestStatus, error) {
 	for {
 		status, err := h.requestOnce(ctx, t, uid)
@@ -99,7 +99,7 @@ func (h *hub) mint(ctx context.Context, t policy.Target, uid string, now time.Ti
 	return read(status, now)
 }
 
-// claims are those of our own token that we want to know.
+// claims are the required claims of our own token.
 type claims struct {
 	ID         string `json:"jti"`
 	IssuedAt   int64  `json:"iat"`
@@ -154,7 +154,7 @@ func denialOf(t policy.Target, err error) *denial.Error {
 	return refused
 }
 
-// retryAfter is what the hub asks for, or a second.
+// retryAfter returns the delay that the hub requests, or a second.
 func retryAfter(err error) time.Duration {
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && seconds > 0 {
 		return time.Duration(seconds) * time.Second

@@ -7,8 +7,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/subject"
 )
 
-// MinSubjectLife is what a subject token must have left for an exchange whose
-// result the client keeps.
+// MinSubjectLife is the minimum remaining lifetime of a subject token for an exchange
+// whose result the client keeps.
 const MinSubjectLife = time.Minute
 
 // ExpiresIn is how long a client of the security token service may use issued

@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/internal/metric"
 )
 
-// metrics are those about the exchange.
+// metrics are the metrics of the exchange.
 type metrics struct {
 	total   *prometheus.CounterVec
 	hits    prometheus.Counter

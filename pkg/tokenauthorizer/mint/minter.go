@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// reserveShare and reserveLeast are what a token must have left of its life
-	// to be handed out again: a fifth, and two minutes.
+	// reserveShare and reserveLeast are the remaining lifetime that a cached token
+	// needs to be issued again: a fifth, and two minutes.
 	reserveShare = 5
 	reserveLeast = 2 * time.Minute
 	// denialLife is how long a missing target and a missing permission are
@@ -181,8 +181,7 @@ func (m *Minter) cached(k key) (Token, bool) {
 	return kept.token, true
 }
 
-// join returns the flight for k, a new one if there is none and the limits
-// allow it.
+// join returns the flight for k, a new one if there is none and the limits allow it.
 func (m *Minter) join(ctx context.Context, k key, r Request) (*flight, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -264,8 +263,7 @@ func (m *Minter) request(ctx context.Context, k key, t policy.Target) (Token, er
 	return made.Token, nil
 }
 
-// maxForbidden bounds what the status shows: clusters have a say in which
-// targets are asked for.
+// maxForbidden bounds the status: clusters influence which targets are requested.
 const maxForbidden = 100
 
 // permitted notes whether the hub let us mint for a target.
@@ -295,8 +293,8 @@ func (m *Minter) remember(k key, err error, now time.Time) {
 	}
 }
 
-// save stores a token for as long as the hub gave it from when it was asked for,
-// by our clock: the hub's may differ.
+// save stores a token for the lifetime that the hub gave it, from the time of the
+// request by our clock: the hub's may differ.
 func (m *Minter) save(k key, t policy.Target, made issued, asked time.Time) {
 	life := credential.Validity{NotBefore: asked, NotAfter: asked.Add(made.Expires.Sub(made.IssuedAt))}
 	kept := &entry{

@@ -54,12 +54,13 @@ func join(audiences []string) string {
 	return strings.Join(quoted, ",")
 }
 
-// grant is what a key's rule gave.
+// grant returns the target that a key's rule grants.
 func (k key) grant(audiences []string) policy.Target {
 	return policy.Target{Namespace: k.target.namespace, Name: k.target.name, Audiences: audiences, Expiration: k.expiration}
 }
 
-// entry is what is kept for a key: a token, or for a short time why there is none.
+// entry is the cached result for a key: a token, or for a short time the reason for its
+// absence.
 type entry struct {
 	key    key
 	token  Token
@@ -89,7 +90,7 @@ func (e *entry) counts(now time.Time) bool {
 	return now.Before(e.unwatched)
 }
 
-// sweepSize is how many entries are looked at while requests wait.
+// sweepSize is how many entries a sweep checks while requests wait.
 const sweepSize = 256
 
 // store is a bounded map of entries that knows which belong to a target.
@@ -102,8 +103,7 @@ type store struct {
 	gone        func()
 }
 
-// newStore returns a store of up to limit bytes that calls gone for each entry
-// that goes.
+// newStore returns a store of up to limit bytes that calls gone for each removed entry.
 func newStore(limit int, gone func()) *store {
 	s := &store{targets: map[target]map[key]struct{}{}, inNamespace: map[string]int{}, gone: gone}
 	s.entries = fair.New(limit, func(k key, _ *entry) { s.unlink(k) })

@@ -11,7 +11,7 @@ import (
 type Request struct {
 	// Subject is the identity that was proven.
 	Subject subject.Identity
-	// Target is what a rule granted it.
+	// Target is the target that a rule granted.
 	Target policy.Target
 	// Generation of the rules that granted it: a token minted under older
 	// rules is never handed out.
@@ -24,6 +24,6 @@ type Token struct {
 	Value string
 	// ID is its "jti", which the hub's audit log shows as credential id.
 	ID string
-	// IssuedAt and Expires are the hub's word, not what was asked for.
+	// IssuedAt and Expires are the hub's values, not the requested ones.
 	IssuedAt, Expires time.Time
 }

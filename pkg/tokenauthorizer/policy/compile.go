@@ -109,7 +109,7 @@ func compileRule(s Spec, in v1alpha1.Rule, rep *report) rule {
 	return c
 }
 
-// mapping compiles where a rule leads to and checks that it leads only there.
+// mapping compiles the targets of a rule and checks that it reaches no others.
 func (c *rule) mapping(s Spec, m v1alpha1.Mapping, rep *report) {
 	if m.Namespace == "" || m.Name == "" {
 		rep.add(Error, "mapTo", "write mapTo: {namespace: ..., name: ...}", "it does not say which ServiceAccount of the hub the rule leads to")

@@ -30,7 +30,7 @@ func (r *Rules) Decide(id subject.Identity) (Grant, error) {
 	return Grant{}, denial.New(denial.NotAllowed, "%s", r.notAllowed(id))
 }
 
-// Considered is what became of one rule for an identity.
+// Considered is the outcome of one rule for an identity.
 type Considered struct {
 	// Rule is the name as in Grant.Rule.
 	Rule string

@@ -23,7 +23,7 @@ type Finding struct {
 	Path string `json:"path"`
 	// Message is one sentence without a period.
 	Message string `json:"message"`
-	// Fix is what to do about it, in the imperative.
+	// Fix is the advice, in the imperative.
 	Fix string `json:"fix,omitempty"`
 }
 

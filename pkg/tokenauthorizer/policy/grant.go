@@ -2,12 +2,12 @@ package policy
 
 import "time"
 
-// Grant is what a rule gives to an identity.
+// Grant is a rule's grant to an identity.
 type Grant struct {
 	// Rule names the rule that matched, as in "cluster1/allow[0]": for audit
 	// lines and explanations.
 	Rule string
-	// Target is what the identity becomes.
+	// Target is the ServiceAccount that the identity becomes.
 	Target Target
 }
 
@@ -16,6 +16,6 @@ type Target struct {
 	Namespace, Name string
 	// Audiences of the issued token; empty means the hub API server's own.
 	Audiences []string
-	// Expiration is how long the issued token is asked to live.
+	// Expiration is the requested lifetime of the issued token.
 	Expiration time.Duration
 }

@@ -15,7 +15,7 @@ import (
 // well-known annotations).
 const AnnotationDescription = "kubernetes.io/description"
 
-// Known is what is known of the hub when permissions are worked out.
+// Known describes the hub for working out permissions.
 type Known struct {
 	// Self is the ServiceAccount that gets them.
 	Self Account
@@ -26,7 +26,7 @@ type Known struct {
 	Clusters []string
 }
 
-// Permissions are what the token authorizer needs on the hub.
+// Permissions are the permissions that the token authorizer needs on the hub.
 type Permissions struct {
 	// Roles and Bindings are pairs, by namespace.
 	Roles    []rbacv1.Role
@@ -41,11 +41,10 @@ type grants struct {
 	every    string
 }
 
-// RBAC returns the least permissions with which all rules work: in each target
-// namespace the creation of tokens for the accounts that rules lead to, by
-// name, and the watch on ServiceAccounts through which their UID is known.
-// Where a rule leads to names that are not known beforehand, the Role has no
-// names and says why in an annotation.
+// RBAC returns the least permissions that all rules need: in each target namespace the
+// creation of tokens for the rules' accounts, by name, and the watch on ServiceAccounts
+// that finds their UID. If the names of a rule's targets are not known beforehand, the
+// Role has no names and says why in an annotation.
 func RBAC(specs []Spec, known Known) Permissions {
 	var out Permissions
 	found := map[string]*grants{}
@@ -76,7 +75,7 @@ func RBAC(specs []Spec, known Known) Permissions {
 	return out
 }
 
-// collect adds the accounts that a rule leads to for a cluster.
+// collect adds the accounts that a rule reaches for a cluster.
 func (r *Rules) collect(c *rule, cluster string, existing []string, found map[string]*grants, out *Permissions) {
 	for _, to := range c.reaches(cluster) {
 		namespaces := []string{to.namespace}

@@ -13,7 +13,7 @@ const AnyCluster = "*"
 
 // The life of an issued token.
 const (
-	// DefaultExpiration is what a rule asks for that names no other.
+	// DefaultExpiration is the requested lifetime of a rule that names no other.
 	DefaultExpiration = time.Hour
 	// MinExpiration is the least that the API server grants (TokenRequest).
 	MinExpiration = 10 * time.Minute
@@ -58,6 +58,6 @@ func AlwaysDenied() []v1alpha1.Denial {
 	return []v1alpha1.Denial{{TargetNamespaces: []string{"kube-*", names.OperatorNamespace + "*"}}}
 }
 
-// OpenRule is what a file without a policy means: the same namespace and name for
-// all clusters.
+// OpenRule is the rule of a file without a policy: the same namespace and name for all
+// clusters.
 func OpenRule() v1alpha1.Rule { return v1alpha1.Rule{MapTo: Same()} }

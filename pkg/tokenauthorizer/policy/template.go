@@ -80,7 +80,7 @@ func (t template) uses(v variable) bool {
 	return slices.ContainsFunc(t, func(p part) bool { return p.is == v })
 }
 
-// source is what the variables stand for.
+// source contains the values of the variables.
 type source struct{ cluster, namespace, name string }
 
 func (s source) value(p part) string {

@@ -21,7 +21,7 @@ import (
 const (
 	// timeout ends one call. Callers mostly wait for less.
 	timeout = 5 * time.Second
-	// retryAfter is what callers learn when a call failed.
+	// retryAfter is the delay that callers get when a call failed.
 	retryAfter = 2 * time.Second
 )
 
@@ -30,7 +30,7 @@ type client struct {
 	api rest.Interface
 }
 
-// newClient connects to where config leads.
+// newClient connects to the API server of config.
 func newClient(config *rest.Config) (*client, error) {
 	if config.Insecure {
 		return nil, errors.New("the kubeconfig switches off verification of the API server's certificate, " +
@@ -49,7 +49,7 @@ func newClient(config *rest.Config) (*client, error) {
 	return &client{api: clients.RESTClient()}, nil
 }
 
-// review asks the API server about token, of which cluster it says it is.
+// review asks the API server about token. cluster names the cluster in errors.
 func (c *client) review(ctx context.Context, cluster, token string, audiences []string) (authenticationv1.TokenReviewStatus, *denial.Error) {
 	var answer authenticationv1.TokenReview
 	request := c.api.Post().Resource("tokenreviews").Body(&authenticationv1.TokenReview{

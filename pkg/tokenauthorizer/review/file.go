@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// lookEvery is how often a kubeconfig is looked at: a Secret that is mounted
-// gets a new credential without an event.
+// lookEvery is the interval of reading a kubeconfig: a mounted Secret gets a new
+// credential without an event.
 const lookEvery = 10 * time.Second
 
 // file makes the client that a kubeconfig says.

@@ -31,7 +31,7 @@ type Reviewer struct {
 	flight   singleflight.Group
 }
 
-// outcome is what a review found, and since when it counts.
+// outcome is the result of a review, and the time from which it is valid.
 type outcome struct {
 	denied *denial.Error
 	from   time.Time

@@ -34,8 +34,8 @@ type Settings struct {
 	Mode Mode
 	// TTL is for Cached alone; 0 means DefaultTTL.
 	TTL time.Duration
-	// KubeconfigFile leads to the cluster's API server, with a credential that
-	// may create TokenReviews (ClusterRole system:auth-delegator).
+	// KubeconfigFile is the kubeconfig of the cluster's API server, with a credential
+	// that may create TokenReviews (ClusterRole system:auth-delegator).
 	KubeconfigFile string
 	// Audiences are ours, one of which the API server must confirm. Empty, for
 	// files in tokensmith's form alone, leaves it at the API server's own.

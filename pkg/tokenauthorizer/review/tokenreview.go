@@ -14,8 +14,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/subject"
 )
 
-// WorkloadCluster is what the one cluster is called whose tokens are proven by
-// TokenReviews alone.
+// WorkloadCluster is the name of the only cluster if TokenReviews alone prove its
+// tokens.
 const WorkloadCluster = "workload"
 
 // What an API server reports about a ServiceAccount's token in addition to its user

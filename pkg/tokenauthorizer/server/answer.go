@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/denial"
 )
 
-// Answers are what a deployment may choose about answers.
+// Answers are a deployment's settings for answers.
 type Answers struct {
 	// Realm is sent in WWW-Authenticate; empty means "hub".
 	Realm string
@@ -30,7 +30,7 @@ type Answers struct {
 // headerReason is the header of the response that names the reason of a denial.
 const headerReason = "x-ocm-reason"
 
-// defaultRetry is sent where a denial does not say when to come back.
+// defaultRetry is sent if a denial has no delay.
 const defaultRetry = time.Second
 
 // pair is a header or an entry of metadata.
@@ -38,9 +38,9 @@ type pair struct {
 	name, value string
 }
 
-// answer is what a caller receives, in any protocol.
+// answer is the answer to a caller, in any protocol.
 type answer struct {
-	// status is the HTTP status, and code what means the same to gRPC.
+	// status is the HTTP status, and code the equivalent for gRPC.
 	status int
 	code   codes.Code
 	// reason is empty for a request that is allowed.

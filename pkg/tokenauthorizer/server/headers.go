@@ -22,14 +22,14 @@ const (
 	prefixOurs        = "x-ocm-"
 )
 
-// maxWord bounds a word that goes into logs and answers.
+// maxWord bounds a word in logs and answers.
 const maxWord = 128
 
 // unusable stands for credentials that are not one token. No verifier can take
 // it for one.
 const unusable = ","
 
-// headers are what matters of a request's headers.
+// headers are the relevant headers of a request.
 type headers struct {
 	// authorization is the value of the header, and repeated is set if there is
 	// more than one.
@@ -76,9 +76,8 @@ func (h *headers) forbid(name string) {
 	}
 }
 
-// token returns the bearer token (RFC 6750 §2.1), "" if there is none, and
-// unusable if there is more than one: a proxy and an API server might not take
-// the same one.
+// token returns the bearer token (RFC 6750 §2.1), "" if there is none, and unusable if
+// there is more than one: a proxy and an API server might not use the same one.
 func (h *headers) token() string {
 	value := strings.Trim(h.authorization, " \t")
 	scheme, token, _ := strings.Cut(value, " ")

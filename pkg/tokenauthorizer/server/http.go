@@ -16,7 +16,7 @@ import (
 
 // Paths of the HTTP endpoint.
 const (
-	// AuthzPath is asked for a decision, with anything behind it.
+	// AuthzPath is the path for decisions, with any suffix.
 	AuthzPath = "/authz/"
 	// TokenPath is the token endpoint of RFC 8693.
 	TokenPath = "/token"
@@ -97,10 +97,10 @@ func (s *Server) serveAuthz(w http.ResponseWriter, r *http.Request, path string)
 	s.config.Answers.deny(&h, h.requestID, &decision, denied).write(w)
 }
 
-// origin is what the client asked its proxy for, as far as the proxy says it. Envoy
-// says it in the method and the path of its own request, nginx in headers of one name and
-// Traefik in those of another: behind one of them, the other's are the client's, who must
-// not choose what the audit log has.
+// origin returns the client's request to its proxy, as far as the proxy reports it.
+// Envoy reports it in the method and the path of its own request, nginx and Traefik in
+// different headers: behind one of them, the other's headers are the client's, who must
+// not control the audit log.
 func origin(r *http.Request, path string) authorizer.Origin {
 	method := stated(r, "X-Forwarded-Method", "X-Original-Method")
 	uri := stated(r, "X-Forwarded-Uri", "X-Original-Uri")

@@ -28,7 +28,7 @@ type Authorizer interface {
 	Authorize(ctx context.Context, request authorizer.Request) (authorizer.Decision, error)
 }
 
-// Config is what a Server is made of.
+// Config is the configuration of a Server.
 type Config struct {
 	// Authorizer decides.
 	Authorizer Authorizer
@@ -37,7 +37,7 @@ type Config struct {
 	// TLS secures the TCP endpoints; nil leaves them in plain text, which is for
 	// a proxy in the same Pod.
 	TLS *TLS
-	// Answers are what the deployment chose about answers.
+	// Answers are the deployment's settings for answers.
 	Answers Answers
 	// Exchange serves RFC 8693 under /token of the HTTP endpoint.
 	Exchange bool
@@ -64,7 +64,7 @@ const (
 	headerTimeout  = 10 * time.Second
 	requestTimeout = 30 * time.Second
 	idleTimeout    = 5 * time.Minute
-	// stopTimeout is what requests under way have once the drain is over.
+	// stopTimeout is the time for requests in progress after the drain.
 	stopTimeout = 10 * time.Second
 )
 
@@ -81,7 +81,7 @@ type Server struct {
 	listeners listeners
 }
 
-// listeners are open endpoints, nil where there is none.
+// listeners are open endpoints, nil for those that are not used.
 type listeners struct {
 	grpc, http, unix net.Listener
 }

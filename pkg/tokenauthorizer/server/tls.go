@@ -24,9 +24,10 @@ import (
 type TLS struct {
 	// CertFile and KeyFile hold the serving certificate and its key, in PEM.
 	CertFile, KeyFile string
-	// ClientCAFile holds the CAs of client certificates; without it none is asked for.
+	// ClientCAFile holds the CAs of client certificates; without it the server requests
+	// none.
 	ClientCAFile string
-	// ClientSANs are the names of clients of which a certificate must have one:
+	// ClientSANs are the allowed names of clients; a certificate must have one of them:
 	// DNS names, URIs, IP or mail addresses. Empty means any client of the CAs.
 	ClientSANs []string
 }
@@ -116,8 +117,8 @@ func (c *certificates) reload() error {
 		if !pool.AppendCertsFromPEM(read[2]) {
 			return fmt.Errorf("%s holds no CA certificate in PEM", c.files.ClientCAFile)
 		}
-		// A client without a certificate is turned away by verify on the gRPC
-		// port, and by the HTTP handlers, of which the exchange asks for none.
+		// verify rejects a client without a certificate on the gRPC port, as do the
+		// HTTP handlers, apart from the exchange, which requires none.
 		config.ClientAuth, config.ClientCAs = tls.VerifyClientCertIfGiven, pool
 	}
 	c.config, c.read = config, read

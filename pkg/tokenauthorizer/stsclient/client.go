@@ -65,8 +65,8 @@ func (e *Error) Temporary() bool {
 	return e.Code == unavailable || e.Status == http.StatusTooManyRequests || e.Status >= http.StatusInternalServerError
 }
 
-// NewHTTP returns the HTTP client for a transport: it follows no redirects, so
-// that a token goes nowhere but to the service that was named.
+// NewHTTP returns the HTTP client for a transport: it follows no redirects, so that a
+// token is sent only to the named service.
 func NewHTTP(transport http.RoundTripper) *http.Client {
 	return &http.Client{
 		Transport:     transport,

@@ -119,8 +119,7 @@ func (v *Verifier) checkIssuer(ctx context.Context, a *attempt) *denial.Error {
 	return a.lookupErr
 }
 
-// lookupError finds the reason of a failed lookup; one that brings none is
-// a fault of ours.
+// lookupError finds the reason of a failed lookup; an error without one is our fault.
 func lookupError(ctx context.Context, err error) *denial.Error {
 	if denied, ok := errors.AsType[*denial.Error](err); ok {
 		return denied

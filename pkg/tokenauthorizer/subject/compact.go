@@ -9,14 +9,14 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/tokenauthorizer/denial"
 )
 
-// MaxTokenBytes is the longest token that is looked at; those of Kubernetes
-// have about a thousand bytes.
+// MaxTokenBytes is the longest accepted token; Kubernetes' tokens have about a thousand
+// bytes.
 const MaxTokenBytes = 16 << 10
 
 // maxKeyIDBytes is the longest "kid" that is looked up. No key has a longer one.
 const maxKeyIDBytes = 256
 
-// compact is what is read of a token in its compact form (RFC 7515 §7.1).
+// compact is the parsed part of a token in its compact form (RFC 7515 §7.1).
 type compact struct {
 	header, payload []byte
 }
@@ -42,8 +42,8 @@ func split(token string) (compact, *denial.Error) {
 	return compact{header: decoded[0], payload: decoded[1]}, nil
 }
 
-// header is what of a JOSE header counts. The members that bring or name a key
-// (jwk, jku, x5c, x5u) are never looked at: RFC 8725 §3.10.
+// header is the relevant part of a JOSE header. The members that contain or name a key
+// (jwk, jku, x5c, x5u) are never read: RFC 8725 §3.10.
 type header struct {
 	algorithm, keyID, kind string
 }

@@ -10,7 +10,7 @@ type Identity struct {
 	Account Account
 	// Token describes the token itself.
 	Token Token
-	// Bound is what the token is bound to; the managed cluster vouches for it.
+	// Bound is the token's bound object; the managed cluster vouches for it.
 	Bound Binding
 }
 
@@ -19,7 +19,7 @@ type Account struct {
 	Namespace, Name, UID string
 }
 
-// Token is what is known about a subject token, never the token.
+// Token describes a subject token, but is never the token.
 type Token struct {
 	// Issuer, KeyID and ID are its "iss", "kid" and "jti"; ID may be empty.
 	Issuer, KeyID, ID string

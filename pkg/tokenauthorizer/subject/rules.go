@@ -12,9 +12,9 @@ const (
 	DefaultSkew   = 10 * time.Second
 )
 
-// Rules are what a cluster's tokens must fulfil in addition to a good signature. The
-// zero value takes no token at all, because no audience is its own. A Rules
-// that was handed to a Verifier must not change.
+// Rules are the requirements for a cluster's tokens in addition to a good signature.
+// The zero value accepts no token at all, because it has no audience. A Rules that was
+// passed to a Verifier must not change.
 type Rules struct {
 	// Audiences are ours: one of them must be in a token's "aud".
 	Audiences []string
@@ -36,11 +36,11 @@ type Rules struct {
 
 // Step is one check of a token, for explanations.
 type Step struct {
-	// Name is what was looked at, such as "signature".
+	// Name is the name of the check, such as "signature".
 	Name string
-	// Detail is what was found; empty when the check failed or found nothing
-	// worth reporting. It never holds a token or a part of one.
+	// Detail is the finding; empty when the check failed or found nothing worth
+	// reporting. It never holds a token or a part of one.
 	Detail string
-	// Denial is why the token was refused, nil when the check was passed.
+	// Denial is the reason of the denial, nil when the check was passed.
 	Denial *denial.Error
 }

@@ -54,9 +54,9 @@ func (a *attempt) checkAge() *denial.Error {
 	return nil
 }
 
-// checkWarnAfter takes "warnafter" for the end that was asked for: the API
-// server gives tokens of its own kubelets a year, for clients that do not
-// renew, and puts there when they should have.
+// checkWarnAfter uses "warnafter" as the requested expiry: the API server gives tokens
+// of its own kubelets a year, for clients that do not renew, and records there when
+// they should have renewed.
 func (a *attempt) checkWarnAfter() *denial.Error {
 	end := a.claims.warnAfter
 	if end.IsZero() {

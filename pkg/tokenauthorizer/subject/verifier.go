@@ -16,8 +16,8 @@ type Keys interface {
 	// Lookup returns the keys that issuer has under the id kid, whichever
 	// clusters they belong to. It fails with a denial.Error.
 	Lookup(ctx context.Context, issuer, kid string) ([]jwks.Key, error)
-	// Generation returns that of a cluster, 0 for one without keys: it moves
-	// whenever a key of the cluster goes.
+	// Generation returns the generation of a cluster, 0 for one without keys: it
+	// changes whenever a key of the cluster is removed.
 	Generation(cluster string) uint64
 }
 
@@ -51,12 +51,12 @@ func (v *Verifier) With(keys Keys, rules func(cluster string) *Rules) *Verifier 
 	return &next
 }
 
-// Verify returns the identity that token proves, or a denial.Error. With an
-// error, the identity holds what had been proven until then, the cluster above
-// all, for audit lines and metrics; nothing may be granted to it.
+// Verify returns the identity that token proves, or a denial.Error. With an error, the
+// identity holds what had been proven until then, above all the cluster, for audit
+// lines and metrics; nothing may be granted to it.
 //
-// A token that was verified in the last minute is known by its fingerprint, and
-// only its times, its keys' generation and its cluster's rules are looked at again.
+// Verify recognizes a token that it verified in the last minute by its fingerprint, and
+// checks only its times, its keys' generation and its cluster's rules again.
 func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 	if denied := checkSize(token); denied != nil {
 		return Identity{}, denied

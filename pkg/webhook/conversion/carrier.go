@@ -7,8 +7,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// parts are what a carrier holds: by field, what the version of the object that
-// the carrier is on cannot express.
+// parts is the content of a carrier: by field, the values that the version of the
+// carrier's object cannot express.
 type parts map[string]any
 
 // takeCarrier removes the annotation called key from an object and returns what
@@ -60,14 +60,14 @@ type converted struct {
 	entry map[string]any
 	// restored says that the entry came out of the carrier.
 	restored bool
-	// form is what the two versions both express of it: what makes an entry
-	// recognizable when it comes back.
+	// form is the part of it that both versions express; it identifies the entry when
+	// the object is converted back.
 	form string
 }
 
-// convert converts entries. An entry of which the carrier holds the form that
-// it had before, in the other version, takes that form again. Entries that
-// share a form are distinguished by their order.
+// convert converts entries. If the carrier has the form of an entry, the entry regains
+// its former form of the other version. Entries that share a form are distinguished by
+// their order.
 func (e element) convert(entries, carried []map[string]any) ([]converted, error) {
 	known := map[string][]map[string]any{}
 	for _, entry := range carried {
@@ -94,9 +94,9 @@ func (e element) convert(entries, carried []map[string]any) ([]converted, error)
 	return out, nil
 }
 
-// lost returns the entries that have to be carried along: those that would come
-// back different, and with them those of the same form, without which the order
-// would not distinguish them.
+// lost returns the entries that the carrier has to hold: those that a conversion back
+// would change, and those of the same form, without which the order would not
+// distinguish them.
 func lost(entries []map[string]any, out []converted, differs func(i int) bool) []map[string]any {
 	forms := map[string]bool{}
 	for i := range entries {

@@ -28,8 +28,8 @@ func CRDs() []string {
 type scope struct {
 	// obj is converted in place.
 	obj map[string]any
-	// carried is what the object brought along from the other version, and
-	// carry what it takes with it.
+	// carried is the content from the carrier of the other version, and carry the
+	// content for the next carrier.
 	carried, carry parts
 }
 
@@ -71,9 +71,9 @@ func Convert(in *unstructured.Unstructured, to schema.GroupVersion) (*unstructur
 	return out, nil
 }
 
-// withCarriers converts an object that goes to a version: it takes along what
-// the carrier of that version on the object holds, and leaves behind, in the
-// carrier of the version that it comes from, what that version alone can say.
+// withCarriers converts an object to a version: it restores the content of that
+// version's carrier on the object, and stores the values that only the former version
+// can express in the carrier of that version.
 func withCarriers(obj map[string]any, to string, convert converter) error {
 	annotations, _, err := mapAt(obj, "metadata", "annotations")
 	if err != nil {
@@ -146,8 +146,8 @@ func (s *scope) restoreField(obj map[string]any, key string) {
 	}
 }
 
-// convertList converts the list key of obj, which stands under parent, and
-// takes along the entries that would not come back as they are.
+// convertList converts the list key of obj, under parent, and carries the entries that
+// a conversion back would change.
 func (s *scope) convertList(obj map[string]any, parent, key string, e element) error {
 	entries, ok, err := itemsOf(obj, parent, key)
 	if err != nil || !ok {

@@ -13,8 +13,7 @@ func fieldError(problem string, path ...string) error {
 	return fmt.Errorf("%s %s", strings.Join(path, "."), problem)
 }
 
-// mapAt returns the object under a path, and false where there is none or it is
-// null.
+// mapAt returns the object under a path, and false if it is missing or null.
 func mapAt(obj map[string]any, path ...string) (map[string]any, bool, error) {
 	for i, key := range path {
 		value := obj[key]
@@ -57,7 +56,7 @@ func objects(list []any, path string) ([]map[string]any, error) {
 	return items, nil
 }
 
-// stringAt returns a text, and false where there is none.
+// stringAt returns a string, and false if there is none.
 func stringAt(obj map[string]any, parent, key string) (string, bool, error) {
 	value := obj[key]
 	if value == nil {

@@ -119,9 +119,9 @@ func configReferenceToAlpha(beta map[string]any) map[string]any {
 	return out
 }
 
-// registrationsToBeta converts the registrations and moves the driver of
-// v1alpha1, of which there is one, to where v1beta1 has it: to the first
-// registration of type kubeClient, and to the others that had no other one.
+// registrationsToBeta converts the registrations and moves the one driver of v1alpha1
+// to its places in v1beta1: to the first registration of type kubeClient, and to the
+// others that had no other one.
 func (s *scope) registrationsToBeta(status map[string]any) error {
 	driver := fieldOf(status, fieldKubeClientDriver)
 	delete(status, fieldKubeClientDriver)
@@ -144,8 +144,8 @@ func (s *scope) registrationsToBeta(status map[string]any) error {
 	return err
 }
 
-// registrationsToAlpha converts the registrations. Their one driver is that of
-// the first of type kubeClient.
+// registrationsToAlpha converts the registrations. Their one driver is the driver of
+// the first registration of type kubeClient.
 func (s *scope) registrationsToAlpha(status map[string]any) error {
 	delete(status, fieldKubeClientDriver)
 	entries, _, err := itemsOf(status, "status", fieldRegistrations)

@@ -20,9 +20,9 @@ const reviewKind = "ConversionReview"
 // webhook.
 var errNoReview = errors.New("the body must be a ConversionReview of apiextensions.k8s.io/v1 or v1beta1 with a request")
 
-// Answer answers a ConversionReview in the version in which it was asked. The
-// two versions, v1 and v1beta1, have the same fields. What is wrong with an
-// object is part of the answer; an error means that there was no question.
+// Answer answers a ConversionReview in the version of the request. The two versions, v1
+// and v1beta1, have the same fields. Problems of an object are part of the answer; an
+// error means that body is not a ConversionReview.
 func Answer(body []byte) (*apiextensionsv1.ConversionReview, error) {
 	var review apiextensionsv1.ConversionReview
 	if err := utiljson.Unmarshal(body, &review); err != nil {

@@ -1,4 +1,4 @@
-// Package addonconfig owns what the add-on manager knows about the configurations of
-// add-ons: the kinds that mean something to it, how they are read, and the hash by which
-// every party recognizes a version of one. It never reads a cluster.
+// Package addonconfig owns the add-on manager's knowledge of add-on configurations: the
+// kinds that it supports, how to read them, and the hash that identifies a version of
+// one to every party. It never reads a cluster.
 package addonconfig

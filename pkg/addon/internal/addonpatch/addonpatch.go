@@ -92,8 +92,8 @@ func Metadata(ctx context.Context, c client.Client, owner client.FieldOwner, add
 	return nil
 }
 
-// bare identifies an add-on as it was read. That it is metadata only makes the server answer with
-// the metadata, which is all that is looked at.
+// bare identifies an add-on as it was read. Because the object is metadata only, the
+// server returns only the metadata, and the caller needs no more.
 func bare(addOn *addonv1beta1.ManagedClusterAddOn) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: addOn.Namespace, Name: addOn.Name, UID: addOn.UID, ResourceVersion: addOn.ResourceVersion,

@@ -81,9 +81,9 @@ func digest(m workv1.Manifest) []byte {
 	return quoted
 }
 
-// plain returns an object without what its encoding adds that has no value, such as an empty
-// status or strategy of a Deployment: OCM's works have that and ours do not, by which they
-// would look changed after a take-over.
+// plain returns an object without the empty fields that its encoding adds, such as an
+// empty status or strategy of a Deployment: OCM's ManifestWorks have them and ours do
+// not, so that ours would look changed after a takeover.
 func plain(object map[string]any) map[string]any {
 	var typed any
 	switch (&unstructured.Unstructured{Object: object}).GroupVersionKind() {
@@ -184,8 +184,8 @@ func MadeFor(work *workv1.ManifestWork, hashes map[string]string) bool {
 	return true
 }
 
-// Progress lets those updates of works pass after which an add-on may have come further,
-// or less far.
+// Progress admits updates of ManifestWorks that can change the progress of an add-on,
+// in either direction.
 func Progress() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: watch.Updates(func(before, after *workv1.ManifestWork) bool {
 		key := workv1.ManifestConfigSpecHashAnnotationKey

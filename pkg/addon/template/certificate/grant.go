@@ -89,9 +89,9 @@ func denial(signer *addonv1alpha1.CustomSignerRegistrationConfig, missing []acce
 		signer.SignerName, signer.SigningCA.Name, names.HubAddOnManagerServiceAccount, access.Phrase(missing))
 }
 
-// missing returns what an add-on lacks to use a signer with its Secret; nothing if an
-// administrator granted it. The permissions that the add-on manager has for signers and
-// Secrets are those of all add-ons, so they decide nothing.
+// missing returns the permissions that an add-on lacks to use a signer with its Secret;
+// nothing if an administrator granted it. The add-on manager's own permissions for
+// signers and Secrets serve all add-ons, so they decide nothing.
 // See docs/adr/0020-grants-for-templates.md.
 func (r *Reconciler) missing(ctx context.Context, addOn string, signer *addonv1alpha1.CustomSignerRegistrationConfig) ([]access.Right, error) {
 	secret := r.secretOf(signer)

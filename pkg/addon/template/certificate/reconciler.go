@@ -163,7 +163,7 @@ func (r *Reconciler) warn(object *certificatesv1.CertificateSigningRequest, reas
 	r.Events.Eventf(object, nil, corev1.EventTypeWarning, reason, "Approve", "%s", note[:min(most, len(note))])
 }
 
-// SetupWithManager starts the controller with mgr. ctx is that of the manager.
+// SetupWithManager starts the controller with mgr. ctx is the manager's context.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	if err := labelindex.Add(ctx, mgr.GetFieldIndexer(), &certificatesv1.CertificateSigningRequest{}, names.LabelClusterName); err != nil {
 		return err

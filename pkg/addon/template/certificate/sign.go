@@ -17,10 +17,11 @@ import (
 )
 
 const (
-	// lifetime is that of a certificate unless the request or the signer's is shorter.
+	// lifetime is the lifetime of a certificate unless the request's or the signer's is
+	// shorter.
 	// See docs/reference/wire-contract.md#addon-templates.
 	lifetime = 24 * time.Hour
-	// leeway is how far a certificate is dated back, for clocks that are late.
+	// leeway is how far a certificate is backdated, for clocks that are late.
 	leeway = 5 * time.Minute
 )
 

@@ -22,11 +22,11 @@ const (
 	variableHubKubeconfig = "HUB_KUBECONFIG"
 )
 
-// Values are what an AddOnTemplate is filled in with for one cluster.
+// Values are the parameters of an AddOnTemplate for one cluster.
 type Values struct {
 	// AddOn and Cluster are names.
 	AddOn, Cluster string
-	// Namespace is where the agent is installed.
+	// Namespace is the namespace of the agent.
 	Namespace string
 	// Config is the add-on's configuration.
 	Config addonv1beta1.AddOnDeploymentConfigSpec

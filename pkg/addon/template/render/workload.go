@@ -27,8 +27,8 @@ const (
 	proxyBundleKey    = "ca-bundle.crt"
 )
 
-// Workload returns the plural name of the kind of an object that the agent's pods come
-// from, "" for other objects.
+// Workload returns the plural name of an object's kind if the object creates pods of
+// the agent, "" for other objects.
 func Workload(object *unstructured.Unstructured) string {
 	switch object.GroupVersionKind().GroupKind() {
 	case appsv1.SchemeGroupVersion.WithKind("Deployment").GroupKind():

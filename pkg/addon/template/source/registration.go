@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// Registrations returns how an add-on registers. The driver of a kubeClient registration,
-// and the subject by which a token is known, are the agent's to set and stay.
+// Registrations returns how an add-on registers. The agent sets the driver of a
+// kubeClient registration and the subject of a token; both are retained.
 func Registrations(addOn *addonv1beta1.ManagedClusterAddOn, template *addonv1alpha1.AddOnTemplateSpec) []addonv1beta1.RegistrationConfig {
 	var registrations []addonv1beta1.RegistrationConfig
 	for _, r := range template.Registration {

@@ -19,7 +19,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Source is what an add-on is made from.
+// Source is the source of an add-on.
 type Source struct {
 	// Template is the spec of its AddOnTemplate.
 	Template *addonv1alpha1.AddOnTemplateSpec
@@ -74,7 +74,7 @@ func Of(ctx context.Context, reader client.Reader, addOn *addonv1beta1.ManagedCl
 }
 
 // Template returns the spec of the AddOnTemplate that the status of an add-on names, in
-// the version that there is, nil if there is none.
+// its current version, nil if there is none.
 func Template(ctx context.Context, reader client.Reader, addOn *addonv1beta1.ManagedClusterAddOn) (*addonv1alpha1.AddOnTemplateSpec, error) {
 	for _, r := range addOn.Status.ConfigReferences {
 		if r.ConfigGroupResource != addonconfig.Templates() || r.DesiredConfig == nil {

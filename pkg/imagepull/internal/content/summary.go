@@ -22,9 +22,9 @@ import (
 // Secret with this key alone was never stored.
 const summaryKey = "summary"
 
-// Summary is what is known of the data of a pull secret.
+// Summary summarizes the data of a pull secret.
 type Summary struct {
-	// Problem says why the data is no good; empty if it is.
+	// Problem says why the data cannot be used; empty if it can.
 	Problem string `json:"problem,omitempty"`
 	// Format is how it is stored.
 	Format Format `json:"format"`
@@ -33,9 +33,9 @@ type Summary struct {
 	Tokens []Token `json:"tokens,omitempty"`
 }
 
-// Token is what is known of one token.
+// Token summarizes one token.
 type Token struct {
-	// Hosts are the registries that it is for, sorted.
+	// Hosts are the token's registries, sorted.
 	Hosts []string `json:"hosts"`
 	// Username is sent with the token.
 	Username string `json:"username,omitempty"`

@@ -16,13 +16,13 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Form is what pull secrets are called and how they are marked: Generic or OpenShift.
+// Form is the naming and labelling of pull secrets: Generic or OpenShift.
 type Form struct {
-	// types are those of Secrets that can be pull secrets, and labels those that they
-	// must have.
+	// types are the types of Secrets that can be pull secrets, and labels their
+	// required labels.
 	types  []corev1.SecretType
 	labels map[string]string
-	// annotations are those of every pull secret.
+	// annotations are the annotations of every pull secret.
 	annotations map[string]string
 	// accounts are the annotations that name the ServiceAccount. The first one is
 	// written, all are read.
@@ -30,7 +30,7 @@ type Form struct {
 	// pointer is the annotation of a ServiceAccount that names its pull secret; empty
 	// if the name alone says it.
 	pointer string
-	// name is what a new pull secret is called.
+	// name returns the name of a new pull secret.
 	name func(account string, uid types.UID) string
 }
 
@@ -74,7 +74,7 @@ func (f Form) Select() *client.ListOptions {
 // there is none.
 func (f Form) Pointer() string { return f.pointer }
 
-// Metadata is that of the pull secret of a ServiceAccount.
+// Metadata returns the metadata of the pull secret of a ServiceAccount.
 func (f Form) Metadata(account *corev1.ServiceAccount) metav1.ObjectMeta {
 	annotations := map[string]string{f.accounts[0]: account.Name}
 	maps.Copy(annotations, f.annotations)
@@ -87,8 +87,7 @@ func (f Form) Metadata(account *corev1.ServiceAccount) metav1.ObjectMeta {
 	}
 }
 
-// Of returns the ServiceAccount that a pull secret is for, and false for a Secret
-// that is none.
+// Of returns the ServiceAccount of a pull secret, and false for any other Secret.
 func (f Form) Of(secret *corev1.Secret) (metav1.OwnerReference, bool) {
 	if !f.possible(secret) || !contains(secret.Labels, f.labels) {
 		return metav1.OwnerReference{}, false

@@ -8,7 +8,7 @@ import (
 )
 
 // LegacyToken returns the name of the token Secret that a legacy pull secret of
-// OpenShift was made from, and false for a Secret that is none or that was handed
+// OpenShift was made from, and false for any other Secret and for one that was handed
 // over to a bound token.
 func LegacyToken(secret metav1.Object) (name string, ok bool) {
 	annotations := secret.GetAnnotations()

@@ -40,7 +40,7 @@ type Logs interface {
 	ContainerLog(ref LogRef) (Log, error)
 }
 
-// Config is what Handler and TLS need.
+// Config is the configuration of Handler and TLS.
 type Config struct {
 	Logs  Logs
 	Clock clock.WithTicker

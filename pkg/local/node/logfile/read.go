@@ -66,7 +66,7 @@ func Read(ctx context.Context, w io.Writer, path string, o Options, flush func()
 	}
 }
 
-// open waits for the file if there is one to come.
+// open waits for a file that does not exist yet but is expected.
 func open(ctx context.Context, path string, o Options) (*os.File, error) {
 	for {
 		ended := !o.Follow || closed(o.Ended)

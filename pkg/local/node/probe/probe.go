@@ -19,7 +19,7 @@ import (
 // maxBody is how much of an answer is read, so that the connection can end well.
 const maxBody = 10 << 10
 
-// Target is what a probe is sent to.
+// Target is the target of a probe.
 type Target struct {
 	// IP of the Pod.
 	IP string

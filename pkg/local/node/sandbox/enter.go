@@ -60,9 +60,9 @@ func enter() error {
 	return fmt.Errorf("run %s: %w", spec.Binary, syscall.Exec(argv[0], argv, spec.Env)) //nolint:gosec // running it is the purpose
 }
 
-// dieWithParent asks the kernel once more to kill this process when the one that
-// started it ends: what was asked at its start belongs to its first thread, and
-// the container becomes what this thread is.
+// dieWithParent asks the kernel once more to kill this process when its parent ends:
+// the setting from its start belongs to its first thread, and this thread becomes the
+// container.
 func dieWithParent() error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("die with the node: %w", err)

@@ -64,7 +64,7 @@ func buildRoot(spec Spec) error {
 	return r.enter()
 }
 
-// image is what the container has without volumes.
+// image creates the container's files apart from volumes.
 func (r root) image(spec Spec) error {
 	for _, dir := range hostDirs() {
 		if err := r.bindHost(dir); err != nil {

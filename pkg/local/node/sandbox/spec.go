@@ -78,7 +78,7 @@ type Launcher struct {
 	Self []string
 }
 
-// Start starts a container whose output goes to out, and returns when its
+// Start starts a container that writes its output to out, and returns when its
 // executable runs. The error wraps ErrNamespaces or ErrSetUp.
 func (l Launcher) Start(spec Spec, out *os.File) (*process.Process, error) {
 	specIn, specOut, err := os.Pipe()

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// API is what volumes are made from.
+// API is the source of volumes.
 type API interface {
 	Secret(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 	ConfigMap(ctx context.Context, namespace, name string) (*corev1.ConfigMap, error)
@@ -88,7 +88,7 @@ func makeEmptyDir(dir string) error {
 	return os.Chmod(dir, 0o777) //nolint:gosec // as on a node; its parent is private
 }
 
-// References are the objects that the content of a Pod's volumes comes from.
+// References are the source objects of a Pod's volumes.
 type References struct {
 	Secrets, ConfigMaps []string
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// The link that is swapped, as kubelets call it, and the beginning of the names
-// of the directories that it leads to.
+// The symbolic link that is swapped, named as kubelets do, and the prefix of the
+// directories that it points to.
 const (
 	dataLink    = "..data"
 	dataLinkNew = "..data_new"
@@ -74,7 +74,7 @@ func writeAll(dir string, files map[string]File) error {
 	return nil
 }
 
-// same reports whether the files below dir are those of files.
+// same reports whether the files below dir equal files.
 func same(dir string, files map[string]File) bool {
 	content := os.DirFS(dir)
 	seen := 0

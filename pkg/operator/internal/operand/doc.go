@@ -1,8 +1,8 @@
-// Package operand is what both operators do for their operands, the components
-// that a ClusterManager or a Klusterlet describes: the phases of a reconcile
-// with the finalizer before them, the flags and gates that a component gets, its
-// replicas, resources and pull secret, the deletion of what is no longer
-// desired, and the status with the condition Applied.
+// Package operand is the common part of both operators for their operands, the
+// components that a ClusterManager or a Klusterlet describes: the phases of a reconcile
+// after the finalizer, the flags and gates of a component, its replicas, resources and
+// pull secret, the deletion of objects that are no longer desired, and the status with
+// the condition Applied.
 //
 // Every condition has one writer: a status write applies the operator's own and
 // leaves those of an agent alone, and a status that says nothing new is not

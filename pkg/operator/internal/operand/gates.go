@@ -32,7 +32,7 @@ const (
 type Gates struct {
 	// Specs are all gates with their defaults.
 	Specs map[featuregate.Feature]featuregate.FeatureSpec
-	// Implemented are those that this version acts on. The others are off.
+	// Implemented are the gates that this version acts on. The others are off.
 	Implemented []featuregate.Feature
 }
 
@@ -46,20 +46,20 @@ func (k Gates) Operator() Gates {
 
 func (k Gates) implements(name featuregate.Feature) bool { return slices.Contains(k.Implemented, name) }
 
-// GateSetting is what a resource asks of one component.
+// GateSetting is the gate setting of a resource for one component.
 type GateSetting struct {
 	// Enabled is true for the gates that are on.
 	Enabled map[featuregate.Feature]bool
 	// Unknown are the gates that the component does not have, sorted.
 	Unknown []string
-	// WithoutEffect are the gates that are asked for and not implemented, sorted.
+	// WithoutEffect are the requested gates that are not implemented, sorted.
 	WithoutEffect []string
 
 	known Gates
 }
 
-// EvaluateGates applies requested to the defaults of known. A gate that is
-// mentioned twice is what its last mention says.
+// EvaluateGates applies requested to the defaults of known. If a gate occurs twice, the
+// last occurrence applies.
 func EvaluateGates(known Gates, requested []operatorv1.FeatureGate) GateSetting {
 	s := GateSetting{Enabled: make(map[featuregate.Feature]bool, len(known.Specs)), known: known}
 	for name, spec := range known.Specs {

@@ -19,9 +19,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Operator is what both operators work with.
+// Operator is the common configuration of both operators.
 type Operator struct {
-	// Kind is what the operator reconciles, and Finalizer its finalizer there.
+	// Kind is the kind that the operator reconciles, and Finalizer its finalizer there.
 	Kind      schema.GroupVersionKind
 	Finalizer string
 	// FieldManager owns what the operator writes.

@@ -24,11 +24,11 @@ const ReasonModeNotSupported = "InstallModeNotSupported"
 
 // Pass is one reconcile of one resource, whose manifests take values of type V.
 type Pass[V any] struct {
-	// Values are what the manifests are rendered from.
+	// Values are the input of the manifests.
 	Values V
 	// Status is the status to write.
 	Status Status
-	// Changes lists what was applied so far.
+	// Changes lists the changes applied so far.
 	Changes apply.ChangeSet
 
 	operator *Operator
@@ -47,7 +47,7 @@ func NewPass[V any](operator *Operator, resource client.Object, live Status) Pas
 
 // Phase is one step of a reconcile.
 type Phase[V any] struct {
-	// Name and Reason are those of the condition Applied when the phase fails.
+	// Name and Reason are used in the condition Applied when the phase fails.
 	Name, Reason string
 	// Run runs the phase.
 	Run func(context.Context, *Pass[V]) error
@@ -83,7 +83,7 @@ func (p *Pass[V]) Apply(ctx context.Context, done metav1.Condition, rejected *me
 
 // run runs phases up to the first that fails, whose error it returns. It sets the
 // condition Applied and the lists of applied objects, which an incomplete pass does not
-// know and retains.
+// know and leaves unchanged.
 func (p *Pass[V]) run(ctx context.Context, done metav1.Condition, phases []Phase[V]) error {
 	for _, phase := range phases {
 		if err := phase.Run(ctx, p); err != nil {

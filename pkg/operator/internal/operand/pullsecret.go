@@ -10,9 +10,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// ReadPullSecret returns the .dockerconfigjson of the image pull secret in the operator's
-// namespace, or nil when there is none: pulling without credentials is the
-// ordinary case.
+// ReadPullSecret returns the .dockerconfigjson of the image pull secret in the
+// operator's namespace, or nil if there is none: most clusters pull without
+// credentials.
 func ReadPullSecret(ctx context.Context, reader client.Reader, namespace string) ([]byte, error) {
 	var secret corev1.Secret
 	key := client.ObjectKey{Namespace: namespace, Name: names.ImagePullSecret}

@@ -21,8 +21,8 @@ type Replicas struct {
 	Fixed int32
 	// ControlPlane selects the control plane nodes.
 	ControlPlane labels.Selector
-	// Nodes reads nodes. It should not come from a cache: a cache of all
-	// nodes costs far more than the few reads.
+	// Nodes reads nodes. Do not read them through a cache: a cache of all nodes costs
+	// far more than the few reads.
 	Nodes client.Reader
 }
 

@@ -15,7 +15,7 @@ import (
 
 // Component is a component that would not start with some settings of its resource.
 type Component struct {
-	// Name and Kind are what conditions call it: "registration controller" and
+	// Name and Kind name the component in conditions: "registration controller" and
 	// "controller".
 	Name, Kind string
 	// Deployment is the Deployment that runs it.
@@ -25,7 +25,7 @@ type Component struct {
 	// Args points to the flags that it is rendered with.
 	Args *[]string
 	// Account is its ServiceAccount, Annotations points to the annotations of that, and
-	// Keys are those that depend on its settings.
+	// Keys are the annotations that depend on its settings.
 	Account     client.ObjectKey
 	Annotations *map[string]string
 	Keys        []string

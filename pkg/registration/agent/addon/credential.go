@@ -41,7 +41,8 @@ func backoff() credential.Backoff {
 
 // state is the state of the credential of a registration.
 type state struct {
-	// validity is that of the stored credential, usable whether it is valid.
+	// validity is the validity of the stored credential; usable reports whether it is
+	// valid.
 	validity credential.Validity
 	usable   bool
 	// waiting is why a needed credential is missing.

@@ -98,7 +98,8 @@ type addOnMemory struct {
 // attempt is a credential being obtained.
 type attempt struct {
 	since time.Time
-	// cause is what it depends on; another cause starts another attempt.
+	// cause is the input that the attempt depends on; another cause starts another
+	// attempt.
 	cause string
 	// woken is how often the add-on was woken before the last step.
 	woken    int

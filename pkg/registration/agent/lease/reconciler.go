@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// defaultDuration is what leaseDurationSeconds 0 means.
+	// defaultDuration is the duration of leaseDurationSeconds 0.
 	defaultDuration = time.Minute
 	// jitter spreads the renewals of many clusters.
 	jitter = 0.25

@@ -50,9 +50,9 @@ const EventGranted = "HubRoleGranted"
 // recheck is how often the ManagedCluster is read where it cannot be watched.
 const recheck = 15 * time.Second
 
-// AgentConfig is what an Agent needs to know.
+// AgentConfig is the configuration of an Agent.
 type AgentConfig struct {
-	// Identity is who the agent is.
+	// Identity is the identity of the agent.
 	Identity driver.Identity
 	// Pair are the EKS clusters of the agent and of the hub.
 	Pair identity.Pair

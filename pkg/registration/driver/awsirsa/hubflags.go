@@ -38,7 +38,7 @@ func (p Patterns) Match(arn string) bool {
 	return false
 }
 
-// Limits of tags; AWS takes 50 on a role, of which the driver needs up to six.
+// Limits of tags; AWS allows 50 on a role, and the driver needs up to six.
 //
 // Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/id_tags.html
 const (

@@ -12,7 +12,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 )
 
-// target is what a grant is about, with a client of its hub.
+// target is the subject of a grant, with a client of its hub.
 type target struct {
 	client *cloud.Client
 	pair   identity.Pair

@@ -13,9 +13,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// AddOnConfig is what an AddOn asks for.
+// AddOnConfig is the configuration of an AddOn.
 type AddOnConfig struct {
-	// Cluster is the ManagedCluster's name, and that of its namespace on the hub.
+	// Cluster is the name of the ManagedCluster and of its namespace on the hub.
 	Cluster string
 	// AddOn is the add-on as last seen on the hub. It is not changed.
 	AddOn *addonv1beta1.ManagedClusterAddOn

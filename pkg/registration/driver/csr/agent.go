@@ -17,9 +17,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// AgentConfig is what an Agent asks for.
+// AgentConfig is the configuration of an Agent.
 type AgentConfig struct {
-	// Identity is who the certificate is for.
+	// Identity is the identity in the certificate.
 	Identity driver.Identity
 	// ExpirationSeconds is the requested lifetime; 0 leaves it to the hub.
 	ExpirationSeconds int32
@@ -65,8 +65,8 @@ func waitsForHubSigner(name string) string {
 // Decorate implements driver.Agent: this driver needs nothing on the hub.
 func (a *Agent) Decorate(*clusterv1.ManagedCluster) {}
 
-// Renewal implements driver.Credential: a shorter lifetime that is asked for replaces the
-// certificate. Those of add-ons have the lifetime that their signers give.
+// Renewal implements driver.Credential: a shorter requested lifetime replaces the
+// certificate. The signers of add-ons choose the lifetime of their certificates.
 func (a *Agent) Renewal() credential.RenewalPolicy {
 	policy := a.requester.Renewal()
 	policy.MaxLife = time.Duration(a.wanted.expirationSeconds) * time.Second

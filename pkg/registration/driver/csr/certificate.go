@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// issued turns a CSR's certificate into a credential, or says why it is none.
+// issued turns a CSR's certificate into a credential, or reports why it is not usable.
 func (r *requester) issued(req *request, certificate []byte) (*driver.Issued, error) {
 	validity, err := r.wanted.inspect(req.keyPEM, certificate)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// hubFlags are none: what approves requests is a controller of the hub, which runs for
-// add-ons as well.
+// hubFlags is empty: a hub controller approves the requests, and it runs for add-ons as
+// well.
 type hubFlags struct{}
 
 // HubFlags implements driver.HubSetup.

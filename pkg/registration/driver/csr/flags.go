@@ -39,8 +39,8 @@ func (f *initFlags) Settings(facts driver.InitFacts) (driver.HubSettings, error)
 	return settings, nil
 }
 
-// joinFlags and acceptFlags are none: the lifetime of certificates is a setting of every
-// Klusterlet, and the choice of a key one of every acceptance.
+// joinFlags and acceptFlags are empty: every Klusterlet has a setting for the lifetime
+// of certificates, and every acceptance selects a key.
 type joinFlags struct{}
 
 // AddTo implements driver.JoinFlags.

@@ -18,9 +18,9 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pemutil"
 )
 
-// wanted is the certificate that is asked for, and how.
+// wanted is the requested certificate and how to request it.
 type wanted struct {
-	// owner is whom it is for, in words.
+	// owner describes the certificate's owner in messages.
 	owner string
 	// user, groups and units are its subject; groups and units are sorted.
 	user   string
@@ -32,7 +32,7 @@ type wanted struct {
 	distinction []string
 	// prefix begins the name of the CSR, without the dash that follows.
 	prefix string
-	// labels are those of the CSR. The agent's CSRs with these labels and without
+	// labels are the labels of the CSR. The agent's CSRs with these labels and without
 	// those named in lacks count against MaxOpenRequests.
 	labels map[string]string
 	lacks  string
@@ -43,11 +43,11 @@ type wanted struct {
 	words words
 }
 
-// words are what is said about a CSR, given its name and its key's fingerprint.
+// words are the messages about a CSR, given its name and its key's fingerprint.
 type words struct {
-	// approve says who is to approve it.
+	// approve says who has to approve it.
 	approve func(name, fingerprint string) string
-	// sign says who is to sign it.
+	// sign says who has to sign it.
 	sign func(name string) string
 }
 

@@ -18,7 +18,8 @@ type AddOnSuite struct {
 	// New returns a driver as a new process would make it, for the only
 	// registration in the add-on's status. Its namespace names the cluster.
 	New func(*addonv1beta1.ManagedClusterAddOn) driver.AddOn
-	// Registration is what the add-on's hub controller wrote into the status.
+	// Registration is the registration in the status, as the add-on's hub controller
+	// wrote it.
 	Registration addonv1beta1.RegistrationConfig
 	// Prefix begins the names of the clusters, so that several suites can
 	// share a hub.
@@ -80,7 +81,7 @@ func newAddOnRun(t *testing.T, s AddOnSuite, cluster string) *addOnRun {
 	return r
 }
 
-// driver is what a process that has just started has.
+// driver returns the driver as a newly started process creates it.
 func (r *addOnRun) driver() driver.AddOn { return r.suite.New(r.addOn.DeepCopy()) }
 
 // another is the driver of another add-on.

@@ -24,11 +24,11 @@ type AgentSuite struct {
 	New func(driver.Identity) driver.Agent
 	// Hub is the connection of a joining agent.
 	Hub *rest.Config
-	// Address leads to the hub.
+	// Address is the address of the hub.
 	Address kubeconfig.Hub
-	// User is who an identity is on the hub.
+	// User returns the hub's user for an identity.
 	User func(driver.Identity) string
-	// Grant does on the hub what makes it issue what the identity asked for.
+	// Grant makes the hub issue the credential that the identity requested.
 	Grant func(t *testing.T, id driver.Identity)
 	// Refuse does on the hub what refuses what the identity asked for.
 	Refuse func(t *testing.T, id driver.Identity)
@@ -100,7 +100,7 @@ func decorates(t *testing.T, r *agentRun) {
 	}
 }
 
-// issuesTheSame: what is issued after a crash is what was issued before.
+// issuesTheSame: after a crash, the driver issues the same credential as before.
 func issuesTheSame(t *testing.T, r *agentRun) {
 	t.Helper()
 	first, second := issuesAgain(t, &r.run)
@@ -111,7 +111,7 @@ func issuesTheSame(t *testing.T, r *agentRun) {
 	}
 }
 
-// triesAgain: a denied agent comes again by itself.
+// triesAgain: a denied agent retries by itself.
 func triesAgain(t *testing.T, r *agentRun) {
 	t.Helper()
 	if step := refused(t, &r.run); step.After <= 0 {

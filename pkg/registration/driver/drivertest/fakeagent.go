@@ -39,8 +39,8 @@ type FakeAgent struct {
 	ID       string
 	// Outside is the service.
 	Outside *Outside
-	// Certificate is what a connection shows that the service lets through: a test
-	// has no API server that asks the service.
+	// Certificate is the client certificate of connections that the service lets
+	// through: a test has no API server that asks the service.
 	Certificate tls.Certificate
 }
 

@@ -30,7 +30,7 @@ type GranterSuite struct {
 	// Register are the annotations with which a cluster registers with this driver
 	// as something that id stands for.
 	Register func(id string) map[string]string
-	// Annotations are those that the driver's Identifier reads.
+	// Annotations are the annotations that the driver's Identifier reads.
 	Annotations []string
 	// Spoiled are annotations that cannot be used, each for another reason.
 	Spoiled []map[string]string

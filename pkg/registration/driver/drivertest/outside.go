@@ -25,7 +25,7 @@ const FakeType driver.AuthType = "fake"
 // driver; its identifier follows.
 const identityPrefix = "fake:"
 
-// FakeAnnotation is the annotation by which the fake driver identifies a ManagedCluster.
+// FakeAnnotation is the annotation that identifies a ManagedCluster to the fake driver.
 const FakeAnnotation = names.AnnotationAgentPrefix + "fake-identity"
 
 // FakeIdentity is the annotation, with its value, of a cluster that registers with
@@ -41,10 +41,10 @@ type Outside struct {
 	mu sync.Mutex
 	// objects are the roles and entries by kind and name, with their content.
 	objects map[string]string
-	// calls and writes count what was asked, refused or not, and what changed.
+	// calls and writes count the requests, denied or not, and the changes.
 	calls, writes int
-	// left is how many calls are answered before the service fails; negative is
-	// all of them.
+	// left is the number of calls that succeed before the service fails; negative means
+	// no limit.
 	left int
 	// lost says that the call at which the service begins to fail is obeyed and
 	// only its answer is an error.

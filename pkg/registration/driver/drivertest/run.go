@@ -19,8 +19,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// patience is how long a hub may take for what it does by itself, and pace how
-// often it is looked at.
+// patience is how long a hub may take to act on its own, and pace the polling interval.
 const (
 	patience = time.Minute
 	pace     = 50 * time.Millisecond
@@ -48,7 +47,7 @@ type run struct {
 	writes, tokens atomic.Int32
 }
 
-// connect makes the client of the run, of which it counts the requests.
+// connect creates the client of the run, which counts its requests.
 func (r *run) connect(t *testing.T, hub *rest.Config) {
 	t.Helper()
 	hub = rest.CopyConfig(hub)
@@ -255,7 +254,7 @@ func checkUser(t *testing.T, user clientcmdapi.AuthInfo, issued *driver.Issued) 
 	}
 }
 
-// files are those that the user entry of a kubeconfig names.
+// files returns the files that the user entry of a kubeconfig names.
 func files(user clientcmdapi.AuthInfo) []string {
 	var named []string
 	for _, file := range []string{user.ClientCertificate, user.ClientKey, user.TokenFile} {

@@ -61,7 +61,7 @@ func parsed[F interface{ AddTo(flags *pflag.FlagSet) }](t *testing.T, flags F, a
 	return flags
 }
 
-// hubSettings are what arguments of init say.
+// hubSettings returns the settings for arguments of init.
 func (s SetupSuite) hubSettings(t *testing.T, args []string) driver.HubSettings {
 	t.Helper()
 	settings, err := parsed(t, s.Setup.InitFlags(), args).Settings(driver.InitFacts{AutoApproval: true})
@@ -71,7 +71,7 @@ func (s SetupSuite) hubSettings(t *testing.T, args []string) driver.HubSettings 
 	return settings
 }
 
-// agentSettings are what the arguments of join say.
+// agentSettings returns the settings for the arguments of join.
 func (s SetupSuite) agentSettings(t *testing.T) operatorv1.RegistrationDriver {
 	t.Helper()
 	settings, err := parsed(t, s.Setup.JoinFlags(), s.Join).Settings()

@@ -14,14 +14,13 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver"
 )
 
-// DefaultExpirationSeconds is the lifetime that is asked for when none is
-// configured: one year.
+// DefaultExpirationSeconds is the default requested lifetime: one year.
 // See docs/reference/wire-contract.md#token-refresh.
 const DefaultExpirationSeconds int64 = 365 * 24 * 60 * 60
 
-// Config is what an AddOn works on.
+// Config is the configuration of an AddOn.
 type Config struct {
-	// Cluster is the ManagedCluster's name, and that of its namespace on the hub.
+	// Cluster is the name of the ManagedCluster and of its namespace on the hub.
 	Cluster string
 	// AddOn is the add-on as last seen on the hub. It is not changed.
 	AddOn *addonv1beta1.ManagedClusterAddOn
@@ -53,10 +52,11 @@ func NewAddOn(config Config) *AddOn {
 
 // Declare implements driver.AddOn: driver token, and as the subject the user of a
 // ServiceAccount, without groups. The hub decides which of the two allowed
-// ServiceAccounts it is, so that hubs that create upstream's are supported. Until then
-// the subject in the status is retained if it is allowed; the default is that of this
-// project, whose hub follows the subject. The status must therefore be written with an
-// optimistic lock, or hub and agent could follow each other in turns.
+// ServiceAccounts it is, so that hubs that create upstream's are supported. Until then,
+// Declare retains the subject in the status if it is allowed; the default is this
+// project's ServiceAccount, which its hub creates for the subject. The status must
+// therefore be written with an optimistic lock, or hub and agent could follow each
+// other in turns.
 func (a *AddOn) Declare() addonv1beta1.RegistrationConfig {
 	return addonv1beta1.RegistrationConfig{
 		Type: addonv1beta1.KubeClient,

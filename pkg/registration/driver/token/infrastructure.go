@@ -33,11 +33,11 @@ const (
 	ReasonThrottled = "TokenRequestThrottled"
 )
 
-// infrastructure is what the hub's condition says.
+// infrastructure is the content of the hub's condition.
 type infrastructure struct {
 	// account is the ServiceAccount that is ready; valid if waiting is empty.
 	account names.TokenServiceAccount
-	// changed is when it became so, by the hub's clock.
+	// changed is when it became ready, by the hub's clock.
 	changed time.Time
 	// waiting says why none is.
 	waiting driver.Waiting
@@ -47,7 +47,7 @@ type infrastructure struct {
 
 func (i infrastructure) ready() bool { return i.waiting.Reason == "" }
 
-// uid is that of the ServiceAccount that is ready, or empty.
+// uid returns the UID of the ServiceAccount that is ready, or empty.
 func (i infrastructure) uid() string {
 	if !i.ready() {
 		return ""

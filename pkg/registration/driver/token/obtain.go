@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// requestTimeout is the longest that one TokenRequest may take, with what
-	// the client does by itself when the hub asks it to come again.
+	// requestTimeout bounds one TokenRequest, including the client's own retries when
+	// the hub asks for them.
 	requestTimeout = 30 * time.Second
-	// recreatedRecheck is when to ask again although the hub's condition, which
-	// names an earlier ServiceAccount, was not seen to change.
+	// recreatedRecheck is the delay before retrying while the hub's condition still
+	// names an earlier ServiceAccount.
 	recreatedRecheck = 30 * time.Second
 	// settleTime is how long after the hub's condition became True a denial means that
 	// an API server has not seen the Role yet, and settleRecheck when to retry.
@@ -110,7 +110,7 @@ func (a *AddOn) recreated() driver.Step {
 	}
 }
 
-// issued turns a new token into a credential, or says why it is none.
+// issued turns a new token into a credential, or reports why it is not usable.
 func (a *AddOn) issued(token string) (driver.Step, error) {
 	unfit := func(why error) (driver.Step, error) {
 		return driver.Step{}, &driver.RequestError{Reason: ReasonUnfit, Message: "the hub issued a token that cannot be used", Cause: why}

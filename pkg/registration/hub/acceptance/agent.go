@@ -142,8 +142,8 @@ func (r *Reconciler) recordAgent(ctx context.Context, cluster string) (ctrl.Resu
 	return ctrl.Result{}, r.ensureClusterRole(ctx, cluster, nil, recorded(cluster, elected))
 }
 
-// forget deletes the CSRs by which the agent of a cluster was approved, and returns
-// the record of the agent.
+// forget deletes the CSRs that approved the agent of a cluster, and returns the record
+// of the agent.
 func (r *Reconciler) forget(ctx context.Context, reader record.Reader, cluster string) (record.Record, error) {
 	known, err := record.Of(ctx, reader, cluster)
 	if err != nil {

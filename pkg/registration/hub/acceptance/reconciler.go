@@ -34,7 +34,8 @@ type Reconciler struct {
 	Live client.Reader
 	// Drivers are the enabled registration drivers.
 	Drivers []driver.Hub
-	// IdentityAnnotations are those by which registration drivers identify clusters.
+	// IdentityAnnotations are the annotations that identify clusters to registration
+	// drivers.
 	IdentityAnnotations []string
 	// AutoApprove is the feature gate ManagedClusterAutoApproval.
 	AutoApprove bool
@@ -174,9 +175,9 @@ func (r *Reconciler) ensureResources(ctx context.Context, cluster *clusterv1.Man
 	return r.ensureLease(ctx, cluster.Name)
 }
 
-// ensureBindings ensures the bindings of an accepted cluster. One that detached waits for
-// its next agent: the agent that left loses them before the annotation goes, because
-// without it the record does not show which of the two agents it names.
+// ensureBindings ensures the bindings of an accepted cluster. A detached cluster waits
+// for its next agent: the detached agent loses them before the annotation is removed,
+// because without it the record does not show which of the two agents it names.
 func (r *Reconciler) ensureBindings(ctx context.Context, cluster *clusterv1.ManagedCluster) error {
 	bind := r.bind
 	if cluster.Annotations[names.AnnotationLeft] != "" {

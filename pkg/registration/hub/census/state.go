@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// State is what a hub knows of a cluster, in a word.
+// State is the state of a cluster on the hub, in a word.
 type State string
 
 // The states of a cluster. Of several that hold, a cluster has the first.
@@ -31,7 +31,7 @@ const (
 	Ready   State = "Ready"
 )
 
-// States are all states, in the order in which they are looked for.
+// States returns all states, in the order in which Of checks them.
 func States() []State {
 	return []State{Deleting, Denied, Pending, Joining, Expired, Unknown, Unavailable, Overdue, Ready}
 }

@@ -38,7 +38,7 @@ type Reconciler struct {
 	Client client.Client
 	// AutoApprove is the feature gate ManagedClusterAutoApproval.
 	AutoApprove bool
-	// Users are those whose first requests are approved while the gate is on.
+	// Users are the users whose first requests are approved while the gate is on.
 	Users []string
 	// Events records events.
 	Events events.EventRecorder
@@ -181,9 +181,9 @@ func accepted(cluster *clusterv1.ManagedCluster) bool {
 		apimeta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ManagedClusterConditionHubAccepted)
 }
 
-// alive reports whether the agent of a cluster renews its lease. The agent of a
-// cluster whose API server is unhealthy does, and reports False; Unknown is what
-// the hub sets when the lease has run out.
+// alive reports whether the agent of a cluster renews its lease. The agent of a cluster
+// whose API server is unhealthy does, and reports False; the hub sets Unknown when the
+// lease has expired.
 func alive(cluster *clusterv1.ManagedCluster) bool {
 	if cluster == nil {
 		return false

@@ -31,7 +31,8 @@ type Reconciler struct {
 	Client client.Client
 	// Clock is the hub's.
 	Clock clock.PassiveClock
-	// IdentityAnnotations are those by which registration drivers identify clusters.
+	// IdentityAnnotations are the annotations that identify clusters to registration
+	// drivers.
 	IdentityAnnotations []string
 	// Recorder records events.
 	Recorder event.Recorder

@@ -124,7 +124,7 @@ func (r *Reconciler) collect(ctx context.Context, cluster *clusterv1.ManagedClus
 			pending++
 		}
 	}
-	// The message, including its spelling, is that of OCM.
+	// The message, including its spelling, is OCM's.
 	// See docs/reference/wire-contract.md#deleting-message.
 	message := fmt.Sprintf("The resource %v is remaning, the remaining count is %v, the finalizer pending count is %v",
 		resource.Resource, len(items), pending)

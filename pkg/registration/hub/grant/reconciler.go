@@ -46,9 +46,10 @@ type Reconciler struct {
 	Live client.Reader
 	// Drivers are the enabled registration drivers.
 	Drivers []driver.Hub
-	// IdentityAnnotations are those by which registration drivers identify clusters.
+	// IdentityAnnotations are the annotations that identify clusters to registration
+	// drivers.
 	IdentityAnnotations []string
-	// Namespace has the records.
+	// Namespace is the namespace of the records.
 	Namespace string
 	// Clock dates conditions.
 	Clock clock.PassiveClock
@@ -69,7 +70,7 @@ func (f *failure) Error() string { return f.err.Error() }
 
 func (f *failure) Unwrap() error { return f.err }
 
-// action is what the controller does for a cluster.
+// action is the controller's next action for a cluster.
 type action int
 
 const (

@@ -62,8 +62,8 @@ func recordName(by driver.AuthType, key string) string {
 	return fmt.Sprintf("registration-grant-%s-%s", by, hex.EncodeToString(digest[:digestLength]))
 }
 
-// Holder returns the name of the cluster that a driver granted a key to, empty if
-// there is none, from the records in the hub's namespace.
+// Holder returns the name of the cluster that a driver granted a key to, from the
+// records in the hub's namespace; empty if there is none.
 func Holder(ctx context.Context, reader client.Reader, namespace string, by driver.AuthType, key string) (string, error) {
 	var stored corev1.ConfigMap
 	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: recordName(by, key)}, &stored)

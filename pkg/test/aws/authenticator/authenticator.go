@@ -38,7 +38,7 @@ const (
 
 // Authenticator is the webhook of one cluster.
 type Authenticator struct {
-	// WebhookFile is the kubeconfig by which an API server reaches it.
+	// WebhookFile is the kubeconfig that an API server uses to reach it.
 	WebhookFile string
 
 	cloud   *aws.Cloud
@@ -56,7 +56,7 @@ type Authenticator struct {
 type Hub struct {
 	*controlplane.Own
 
-	// Authenticator is what it asks.
+	// Authenticator is the authenticator that it uses.
 	Authenticator *Authenticator
 }
 
@@ -112,9 +112,9 @@ func (a *Authenticator) front(trusted *x509.CertPool) *httptest.Server {
 // address is where the program listens, empty if it does not.
 func (a *Authenticator) address() string { return ptr.Deref(a.listens.Load(), "") }
 
-// APIServerArgs are the arguments by which an API server asks the authenticator
-// about tokens that it does not know itself. Answers that accept a token count for
-// ten seconds at least, which is fixed in the API server.
+// APIServerArgs returns the arguments that make an API server ask the authenticator
+// about tokens that it does not know itself. The API server caches accepted tokens for
+// at least ten seconds, which is fixed.
 func (a *Authenticator) APIServerArgs() []string {
 	return []string{
 		"--authentication-token-webhook-config-file=" + a.WebhookFile,
@@ -210,7 +210,7 @@ func (a *Authenticator) run(ctx context.Context) error {
 	return err
 }
 
-// Log is what the program wrote so far.
+// Log returns the program's log so far.
 func (a *Authenticator) Log() string {
 	log, err := os.ReadFile(a.file(logFile))
 	if err != nil {
@@ -228,7 +228,8 @@ func (a *Authenticator) lastWords() string {
 // changesSeen is how often the program said that access entries have changed.
 func (a *Authenticator) changesSeen() int { return strings.Count(a.Log(), "got WRITE/CREATE event") }
 
-// clusterName is what tokens must be bound to: the name, not the ARN, of the cluster.
+// clusterName returns the name that tokens must be bound to: the name, not the ARN, of
+// the cluster.
 func (a *Authenticator) clusterName() string {
 	return a.cluster.ARN[strings.LastIndex(a.cluster.ARN, "/")+1:]
 }

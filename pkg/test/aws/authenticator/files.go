@@ -49,7 +49,7 @@ func (a *Authenticator) writeCertificate() (*x509.CertPool, error) {
 	)
 }
 
-// writeWebhook writes the kubeconfig by which the API server reaches the webhook.
+// writeWebhook writes the kubeconfig that the API server uses to reach the webhook.
 func (a *Authenticator) writeWebhook(front *httptest.Server) error {
 	kubeconfig := clientcmdapi.NewConfig()
 	kubeconfig.Clusters["webhook"] = &clientcmdapi.Cluster{

@@ -21,7 +21,7 @@ const headerTimeout = time.Minute
 
 // Proxy is a running interceptor.
 type Proxy struct {
-	// URL is what goes into HTTPS_PROXY.
+	// URL is the value for HTTPS_PROXY.
 	URL string
 	// CAFile is the file with the CA in PEM, for SSL_CERT_FILE or AWS_CA_BUNDLE.
 	CAFile string

@@ -7,9 +7,9 @@ import (
 
 // Request is a request with everything that policies can evaluate.
 type Request struct {
-	// Action is what is called, such as "iam:CreateRole".
+	// Action is the called action, such as "iam:CreateRole".
 	Action string
-	// Resource is the ARN of what it is called on, or "*".
+	// Resource is the ARN of the resource, or "*".
 	Resource string
 	// Caller is who calls. Identity policies do not look at it.
 	Caller Caller
@@ -28,7 +28,7 @@ type Caller struct {
 	Account string
 }
 
-// Effect is what policies say to a request.
+// Effect is the decision of policies on a request.
 type Effect int
 
 // No statement matches, one allows and none denies, one denies.
@@ -86,7 +86,7 @@ func (d Decision) with(s *Statement, r *Request, named bool) Decision {
 	}
 }
 
-// applies reports whether a statement is about a request, and by which action.
+// applies reports whether a statement matches a request, and the matching action.
 func (s *Statement) applies(r *Request) (action string, ok bool) {
 	if action, ok = s.action(r); !ok || !s.resource(r) {
 		return "", false
@@ -127,7 +127,7 @@ func (p *principal) trusts(c Caller) (named, trusted bool) {
 	return false, trusted
 }
 
-// values are what the request has under a condition key.
+// values returns the request's values of a condition key.
 func (r *Request) values(key string) []string {
 	for k, values := range r.Context {
 		if strings.EqualFold(k, key) {

@@ -5,8 +5,8 @@
 // so that a wrong signature of the SDK's, or of ours, is noticed. It signs
 // nothing, knows no credentials, and never changes a request.
 //
-// Its invariant: a request is verified as it was received: method, path, query,
-// signed headers and body, each of which must be what the caller signed.
+// Its invariant: it verifies a request as received: method, path, query, signed headers
+// and body must be exactly what the caller signed.
 //
 // Source: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
 package sigv4

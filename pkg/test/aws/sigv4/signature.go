@@ -28,13 +28,13 @@ var (
 	ErrEarly = errors.New("signature not yet current")
 )
 
-// Signature is what a request says about its signature.
+// Signature is the signature of a request, with its parameters.
 type Signature struct {
 	// AccessKey is the id of the key that signed.
 	AccessKey string
 	// Token is the session token, empty for the keys of users.
 	Token string
-	// Region and Service are those that the signature is for.
+	// Region and Service are the signature's scope.
 	Region, Service string
 	// Time is when it was signed.
 	Time time.Time

@@ -37,8 +37,8 @@ func newDir() (dir string, lock *os.File, err error) {
 	}
 }
 
-// sweep removes the directories whose lock is free. Errors are those
-// of directories that are in use or that another sweep removes right now.
+// sweep removes the directories whose lock is free. It ignores errors of directories
+// that are in use or that another sweep is removing.
 func sweep(root string) {
 	entries, err := os.ReadDir(root)
 	if err != nil {

@@ -38,7 +38,7 @@ type Plane struct {
 	lock  *os.File
 	group *process.Group
 	once  sync.Once
-	// baseline is what the store had before the first lease.
+	// baseline is the content of the store before the first lease.
 	baseline map[string]entry
 	store    store
 }

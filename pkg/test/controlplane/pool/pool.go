@@ -41,7 +41,8 @@ type kind struct {
 	config localplane.Config
 	// ready are for the next ones who wait: idle control planes, and failures to start one.
 	ready []result
-	// coming are those that start or are reset; waiting is who waits for one.
+	// coming counts the control planes that start or are reset; waiting counts the
+	// leases that wait for one.
 	coming, waiting int
 }
 

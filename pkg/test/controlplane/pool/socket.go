@@ -12,7 +12,7 @@ import (
 	localplane "github.com/kubectl-ocm/kubectl-ocm/pkg/local/controlplane"
 )
 
-// Grant is what a process needs to know of a control plane that it leases from another.
+// Grant describes a control plane to a process that leases it from another.
 type Grant struct {
 	// Dir is the state directory, with the keys of the cluster's authority.
 	Dir string `json:"dir"`

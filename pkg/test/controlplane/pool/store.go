@@ -23,8 +23,8 @@ const registry = "/registry/"
 // maxOps is less than the 128 operations that etcd takes in one transaction.
 const maxOps = 100
 
-// restless are what the control plane itself writes all the time. A reset removes
-// events, but does not wait until no more come.
+// restless are the keys that the control plane itself writes all the time. A reset
+// removes events, but does not wait until they stop.
 var restless = []string{registry + "leases/kube-system/", registry + "masterleases/", eventKeys} //nolint:gochecknoglobals // a constant
 
 const eventKeys = registry + "events/"
@@ -42,7 +42,7 @@ func newStore(dir string) store {
 	return store{http: &http.Client{Transport: &http.Transport{DialContext: dial}}}
 }
 
-// entry is an object in the store. Value is nil where only revisions were asked for.
+// entry is an object in the store. Value is nil if only revisions were requested.
 type entry struct {
 	revision int64
 	value    []byte

@@ -11,7 +11,7 @@ type Cache[K comparable, V any] struct {
 	clusters     map[string]*share
 }
 
-// share is what one cluster holds, the entry that was used last in front.
+// share is one cluster's part of the cache, with the most recently used entry first.
 type share struct {
 	used  list.List
 	bytes int

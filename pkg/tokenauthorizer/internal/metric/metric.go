@@ -13,8 +13,8 @@ import (
 // Prefix is the beginning of every metric of the token authorizer.
 const Prefix = "ocm_extauthz_"
 
-// UnknownCluster is the value of the label cluster as long as no configured
-// cluster is proven: labels never come from a token.
+// UnknownCluster is the value of the label cluster until a configured cluster is
+// proven: a token never determines labels.
 const UnknownCluster = "unknown"
 
 // Register returns the metric, or the one that another part of this process has

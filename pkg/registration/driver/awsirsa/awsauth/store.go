@@ -23,7 +23,7 @@ const (
 	keyRoles = "mapRoles"
 )
 
-// described is what errors call the ConfigMap.
+// described is the name of the ConfigMap in errors.
 const described = "ConfigMap " + Namespace + "/" + Name
 
 // conflictBackoff spaces the attempts when another writer was faster. One writer
@@ -117,7 +117,7 @@ func (s Store) edit(ctx context.Context, change func(string) (string, error)) er
 	})
 }
 
-// failed says what to do about an answer of the API server, nil if it was none.
+// failed adds advice to an error of the API server; nil for no error.
 func failed(verb string, err error) error {
 	switch {
 	case err == nil:

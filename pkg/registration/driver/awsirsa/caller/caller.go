@@ -20,15 +20,15 @@ import (
 type Caller struct {
 	// Config has the credentials, as every AWS SDK finds them.
 	Config awssdk.Config
-	// ARN and Account are what AWS says, once Identify was called.
+	// ARN and Account are the identity that AWS returned to Identify.
 	ARN, Account string
 
 	source *ststoken.Source
 	region string
 }
 
-// New returns the caller in the region of an EKS cluster. It sends no request. A
-// configuration that leads to other services than AWS's own is an error.
+// New returns the caller in the region of an EKS cluster. It sends no request. It
+// rejects a configuration that overrides the endpoints of AWS.
 func New(ctx context.Context, clock clock.PassiveClock, cluster awsarn.Cluster) (*Caller, error) {
 	config, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(cluster.Region))
 	if err != nil {
@@ -105,14 +105,14 @@ func (e *Error) Blocked() bool { return true }
 // Unwrap returns context.DeadlineExceeded if AWS did not answer in time.
 func (e *Error) Unwrap() error { return e.cause }
 
-// MoreTime is what to try when the time was over before AWS answered.
+// MoreTime is the advice for a call that timed out before AWS answered.
 const MoreTime = "check the network and the proxy settings, or allow more time with --timeout"
 
 // Late reports whether err is that the time was over before AWS answered.
 func Late(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
-// innermost is what an error of the SDK is about in the end. The calls around it
-// have their own names in their texts.
+// innermost returns the root cause of an error of the SDK. The errors around it repeat
+// the names of the calls.
 func innermost(err error) error {
 	for next := errors.Unwrap(err); next != nil; next = errors.Unwrap(err) {
 		err = next

@@ -15,12 +15,10 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/awsarn"
 )
 
-// ErrEndpoint says that the AWS configuration leads to other services than AWS's
-// own.
+// ErrEndpoint reports an AWS configuration that overrides the endpoints of AWS.
 var ErrEndpoint = errors.New("the AWS configuration overrides the endpoint of IAM or EKS: unset AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_IAM, AWS_ENDPOINT_URL_EKS and endpoint_url")
 
-// CheckEndpoints returns ErrEndpoint if config leads to other services than AWS's
-// own.
+// CheckEndpoints returns ErrEndpoint if config overrides the endpoints of AWS.
 func CheckEndpoints(config aws.Config) error {
 	if iam.NewFromConfig(config).Options().BaseEndpoint != nil || eks.NewFromConfig(config).Options().BaseEndpoint != nil {
 		return ErrEndpoint
@@ -47,8 +45,8 @@ func New(config aws.Config, hub awsarn.Cluster) *Client {
 	return &Client{hub: hub, iam: iam.NewFromConfig(config), eks: eks.NewFromConfig(config)}
 }
 
-// Authentication is what authenticates users of an EKS cluster. An EKS cluster
-// that has access entries can never go back to the ConfigMap alone; see "Change
+// Authentication is the authentication mode of an EKS cluster. An EKS cluster that has
+// access entries can never return to the ConfigMap alone; see "Change
 // authentication mode to use access entries" in the EKS User Guide.
 type Authentication struct {
 	// Mode is the cluster's authenticationMode, for messages.
@@ -66,12 +64,12 @@ type Cluster struct {
 	ARN, Status string
 	// Issuer is the issuer of its ServiceAccounts' tokens, without https://.
 	Issuer string
-	// CA is what the certificate of its API server is signed by, in PEM.
+	// CA is the certificate authority of its API server, in PEM.
 	CA []byte
 }
 
-// Cluster describes the cluster of this client, nil if there is none of its name in
-// the account and the region.
+// Cluster describes the cluster of this client, nil if the account has no cluster of
+// that name in the region.
 func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 	out, err := c.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &c.hub.Name})
 	if has(err, codeNoResource) {
@@ -106,7 +104,7 @@ func (c *Client) Authentication(ctx context.Context) (Authentication, error) {
 	return authentication(out.Cluster), nil
 }
 
-// authentication is what a description says of authentication.
+// authentication returns the authentication mode of a cluster's description.
 func authentication(cluster *ekstypes.Cluster) Authentication {
 	if cluster.AccessConfig == nil { // As EKS describes clusters that are older than access entries.
 		return Authentication{Mode: string(ekstypes.AuthenticationModeConfigMap), ConfigMap: true}

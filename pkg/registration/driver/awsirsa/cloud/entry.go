@@ -82,7 +82,7 @@ func (c *Client) TagEntry(ctx context.Context, entry *Entry, tags Tags) error {
 	return explain("eks:TagResource", entry.ARN, err)
 }
 
-// DeleteEntry deletes the access entry of a role. That there is none is no error.
+// DeleteEntry deletes the access entry of a role. A missing entry is not an error.
 func (c *Client) DeleteEntry(ctx context.Context, role awsarn.Role) error {
 	_, err := c.eks.DeleteAccessEntry(ctx, &eks.DeleteAccessEntryInput{ClusterName: &c.hub.Name, PrincipalArn: aws.String(role.String())})
 	return explain("eks:DeleteAccessEntry", c.entryOf(role), ignore(err, codeNoResource))

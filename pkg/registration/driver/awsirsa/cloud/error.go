@@ -46,7 +46,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("the AWS call %s on %s failed%s: %s", e.Action, e.Resource, with(e.Code), e.hint)
 }
 
-// with is a code of AWS as errors have it, empty if there is none.
+// with formats an AWS error code for a message, empty if there is none.
 func with(code string) string {
 	if code == "" {
 		return ""
@@ -105,7 +105,7 @@ func ignore(err error, code string) error {
 	return err
 }
 
-// explain is the error of an action, nil if there was none.
+// explain wraps the error of an action, nil if there was none.
 func explain(action, resource string, err error) error {
 	if err == nil {
 		return nil

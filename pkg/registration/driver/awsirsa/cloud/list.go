@@ -114,8 +114,8 @@ func (c *Client) EntryRoles(ctx context.Context) ([]awsarn.Role, error) {
 	return found, err
 }
 
-// pages lists pages, each from the marker that came with the page before, until one
-// comes without.
+// pages lists all pages: it passes each page's marker to the next call, until a page
+// has no marker.
 func pages(list func(marker *string) (next *string, err error)) error {
 	var marker *string
 	for {

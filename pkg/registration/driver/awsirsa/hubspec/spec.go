@@ -14,7 +14,7 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/registration/driver/awsirsa/identity"
 )
 
-// Spec is what an administrator says, as it is written.
+// Spec is the administrator's input, as written.
 type Spec struct {
 	// Cluster is the ARN of the hub's EKS cluster.
 	Cluster string
@@ -33,8 +33,8 @@ type Spec struct {
 	PodIdentity string
 }
 
-// Names are what the parts of a Spec are called where they are written. Errors
-// begin with them.
+// Names are the names of a Spec's parts in its source, such as flags. Errors begin with
+// them.
 type Names struct {
 	Cluster, Approved, Tags, Mapping, Creator, PodIdentity string
 }
@@ -95,8 +95,8 @@ func From(settings driver.HubSettings) Spec {
 	return s
 }
 
-// Over returns a Spec in which the parts that s leaves out are those of before. A
-// list that is empty but not nil is not left out.
+// Over returns s, with the parts that it leaves out taken from before. A list that is
+// empty but not nil is not left out.
 func (s Spec) Over(before Spec) Spec {
 	if s.Approved == nil {
 		s.Approved = before.Approved
@@ -209,7 +209,7 @@ func (s Spec) podIdentity() (bool, error) {
 	return false, fmt.Errorf("%q is neither true nor false", s.PodIdentity)
 }
 
-// about says what an error is about, nil if there is none.
+// about prefixes an error with the name of its subject; nil if there is no error.
 func about(name string, err error) error {
 	if err == nil {
 		return nil

@@ -34,8 +34,8 @@ func NewPair(hub, managed awsarn.Cluster) (Pair, error) {
 	return Pair{Hub: hub, Managed: managed}, nil
 }
 
-// Tags by which the hub knows what is its own. A role's identifier leaves out the
-// regions, so that its name and its other tags can be of another hub's as well.
+// Tags that mark resources of the hub. A role's identifier leaves out the regions, so
+// that a role of another hub can have the same name and the same other tags.
 const (
 	TagHub = "open-cluster-management.io/hub-cluster-arn"
 	// TagRoleID is, on an access entry, the unique ID of the role it was created for.
@@ -48,8 +48,8 @@ type Tag struct {
 	Value string `json:"value"`
 }
 
-// Tags returns the tags of the managed cluster's role, by which the hub's role
-// recognizes it, sorted by key.
+// Tags returns the tags of the managed cluster's role, sorted by key. The hub's role
+// recognizes it by them.
 // See docs/reference/wire-contract.md#aws-trust.
 func (p Pair) Tags() []Tag {
 	return []Tag{

@@ -21,7 +21,7 @@ type Resource struct {
 	Properties any    `json:"Properties"`
 }
 
-// roleProperties are those of AWS::IAM::Role.
+// roleProperties are the properties of AWS::IAM::Role.
 type roleProperties struct {
 	RoleName    string          `json:"RoleName"`
 	Path        string          `json:"Path,omitempty"`
@@ -41,7 +41,7 @@ type templateTag struct {
 	Value string `json:"Value"`
 }
 
-// associationProperties are those of AWS::EKS::PodIdentityAssociation.
+// associationProperties are the properties of AWS::EKS::PodIdentityAssociation.
 type associationProperties struct {
 	ClusterName    string              `json:"ClusterName"`
 	Namespace      string              `json:"Namespace"`

@@ -17,7 +17,8 @@ type Description struct {
 	TrustPolicy  identity.Policy  `json:"trustPolicy"`
 	AccessPolicy *identity.Policy `json:"accessPolicy,omitempty"`
 	Tags         []identity.Tag   `json:"tags,omitempty"`
-	// PodIdentityAssociations are what EKS Pod Identity needs besides the role.
+	// PodIdentityAssociations are the associations that EKS Pod Identity needs in
+	// addition to the role.
 	PodIdentityAssociations []Association `json:"podIdentityAssociations,omitempty"`
 }
 

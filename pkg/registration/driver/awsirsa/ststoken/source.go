@@ -21,9 +21,8 @@ const (
 	prefix = "k8s-aws-v1."
 	// headerCluster is the signed header that binds a token to one cluster.
 	headerCluster = "x-k8s-aws-id"
-	// headerExpires is how long the presigned request itself may be sent, in
-	// seconds. The authenticator wants a value and goes by the time of the
-	// signature.
+	// headerExpires is the lifetime of the presigned request itself, in seconds. The
+	// authenticator requires a value but checks the time of the signature.
 	headerExpires = "X-Amz-Expires"
 	presignedFor  = "60"
 
@@ -41,15 +40,15 @@ const (
 	settled = time.Minute
 )
 
-// ErrEndpoint says that the AWS configuration leads to another STS than AWS's own:
-// a token would be signed for a server that no API server asks.
+// ErrEndpoint reports an AWS configuration that overrides the endpoint of STS: the
+// token would be signed for a server that no API server calls.
 var ErrEndpoint = errors.New("the AWS configuration overrides the endpoint of STS, and EKS accepts tokens of AWS's own endpoints only: unset AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_STS and endpoint_url")
 
 // Config is for which cluster tokens are, and as whom.
 type Config struct {
 	// Cluster is the name of the EKS cluster that is to accept the tokens.
 	Cluster string
-	// Region is where STS is asked, as a rule the cluster's.
+	// Region is the region of STS, usually the cluster's.
 	Region string
 	// Role is the ARN of the IAM role to assume first; empty for none.
 	Role string

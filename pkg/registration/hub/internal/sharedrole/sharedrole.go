@@ -46,7 +46,7 @@ func Remove(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// rules are what a shared ClusterRole allows.
+// rules returns the rules of a shared ClusterRole.
 // See docs/reference/wire-contract.md#shared-roles.
 func rules(name string) []rbacv1.PolicyRule {
 	if name == names.ClusterRoleWork {
