@@ -69,16 +69,6 @@ func (o Observation) assess(t *Token) Assessment {
 	return AssessedUnused
 }
 
-// usedRecently reports whether the last use of a token is less than Recent days
-// ago. A date that cannot be read is no proof of the contrary.
-func (o Observation) usedRecently(t *Token) bool {
-	if t.LastUsed == "" {
-		return false
-	}
-	days, ok := o.daysSince(t.LastUsed)
-	return !ok || days < o.Recent
-}
-
 // usedInQuarantine reports whether the API server saw a token after the day on
 // which it was quarantined.
 func usedInQuarantine(t *Token) bool {

@@ -76,7 +76,7 @@ func listenUnix(dir, name string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("egress socket: %w", err)
 	}
-	// By its end the short path names another socket.
+	// By its end the short path names another file.
 	listener.SetUnlinkOnClose(false)
 	return listener, nil
 }
