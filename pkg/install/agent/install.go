@@ -86,62 +86,36 @@ func (k Values) Render() ([]client.Object, error) { return k.objects(retained{})
 // ManagedCluster of the cluster's name; nil if there is none, or it is unknown. A
 // take-over waits until the agent works.
 func (r Runner) Install(ctx context.Context, k Values, onHub *clusterv1.ManagedCluster) (install.Outcome, error) {
-	s := &installation{Runner: r, values: k, onHub: onHub}
+	s := &installation{Runner: r, Installation: r.NewInstallation("Installing the agent", func(ctx context.Context) (install.Prepared, error) {
+		return r.prepare(ctx, k, onHub)
+	})}
 	err := install.RunPhases(ctx, s,
-		(*installation).preflight,
+		(*installation).Check,
 		(*installation).forgetDetached,
-		(*installation).begin,
-		(*installation).apply,
+		(*installation).Begin,
+		(*installation).ApplyObjects,
 		(*installation).await,
-		(*installation).finish,
+		(*installation).Finish,
 	)
-	return s.out, err
+	return s.Outcome, err
 }
 
 // installation is one run of Install.
 type installation struct {
 	Runner
-	values Values
-	onHub  *clusterv1.ManagedCluster
-	// prepared is the result of the preflight.
-	prepared install.Prepared
-	out      install.Outcome
-}
-
-func (s *installation) preflight(ctx context.Context) (err error) {
-	s.out.Warnings, err = s.Preflight(ctx, func(ctx context.Context) (_ []install.Finding, err error) {
-		s.prepared, err = s.prepare(ctx, s.values, s.onHub)
-		return s.prepared.Findings, err
-	})
-	return err
-}
-
-// begin runs the steps of a take-over that precede our own objects.
-func (s *installation) begin(ctx context.Context) error {
-	return s.BeginTakeOver(ctx, s.prepared.Over)
-}
-
-func (s *installation) apply(ctx context.Context) (err error) {
-	s.out.Changes, err = s.Apply(ctx, "Installing the agent", s.prepared.Objects)
-	return err
+	*install.Installation
 }
 
 // await waits until the agents work with the hub, before a take-over may remove those of
 // OCM.
 func (s *installation) await(ctx context.Context) error {
-	if s.prepared.Over == nil {
+	if s.Prepared.Over == nil {
 		return nil
 	}
 	if err := s.AwaitAgent(ctx); err != nil {
 		return err
 	}
 	return s.AwaitJoined(ctx)
-}
-
-// finish removes what a take-over has replaced.
-func (s *installation) finish(ctx context.Context) error {
-	s.out.Replaced = s.prepared.Over.From()
-	return s.FinishTakeOver(ctx, s.prepared.Over)
 }
 
 // prepare gathers the facts and checks them, and renders the objects.

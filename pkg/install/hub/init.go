@@ -125,63 +125,43 @@ func (h Values) Render(info bootstrap.ClusterInfo) ([]client.Object, error) {
 // Init installs or updates the hub that h describes and waits, if r.Wait is set,
 // until it works. info is the hub's address and CA. A take-over waits in any case.
 func (r Runner) Init(ctx context.Context, h Values, info bootstrap.ClusterInfo) (install.Outcome, error) {
-	s := &initiation{Runner: r, values: h, info: info}
+	s := &initiation{Runner: r, values: h, Installation: r.NewInstallation("Installing the hub operator", func(ctx context.Context) (install.Prepared, error) {
+		return r.prepare(ctx, h, info)
+	})}
 	err := install.RunPhases(ctx, s,
-		(*initiation).preflight,
-		(*initiation).begin,
-		(*initiation).apply,
+		(*initiation).Check,
+		(*initiation).Begin,
+		(*initiation).ApplyObjects,
+		(*initiation).removeCleanup,
 		(*initiation).await,
-		(*initiation).finish,
+		(*initiation).Finish,
 	)
-	return s.out, err
+	return s.Outcome, err
 }
 
 // initiation is one run of Init.
 type initiation struct {
 	Runner
+	*install.Installation
 	values Values
-	info   bootstrap.ClusterInfo
-	// prepared is the result of the preflight.
-	prepared install.Prepared
-	out      install.Outcome
 }
 
-func (s *initiation) preflight(ctx context.Context) (err error) {
-	s.out.Warnings, err = s.Preflight(ctx, func(ctx context.Context) (_ []install.Finding, err error) {
-		s.prepared, err = s.prepare(ctx, s.values, s.info)
-		return s.prepared.Findings, err
-	})
-	return err
-}
-
-// begin runs the steps of a take-over that precede our own objects.
-func (s *initiation) begin(ctx context.Context) error {
-	return s.BeginTakeOver(ctx, s.prepared.Over)
-}
-
-func (s *initiation) apply(ctx context.Context) (err error) {
-	if s.out.Changes, err = s.Apply(ctx, "Installing the hub operator", s.prepared.Objects); err != nil {
-		return err
+// removeCleanup removes the cleanup job where that was asked for.
+func (s *initiation) removeCleanup(ctx context.Context) error {
+	if c := s.values.Cleanup; c == nil || c.Schedule != "" {
+		return nil
 	}
-	if h := s.values; h.Cleanup != nil && h.Cleanup.Schedule == "" {
-		_, err = s.Applier().Delete(ctx, cleanupJob(Cleanup{}, "")...)
-	}
+	_, err := s.Applier().Delete(ctx, cleanupJob(Cleanup{}, "")...)
 	return err
 }
 
 // await waits where that was asked for. A take-over needs our components before it may
 // remove those of OCM.
 func (s *initiation) await(ctx context.Context) error {
-	if !s.Wait && s.prepared.Over == nil {
+	if !s.Wait && s.Prepared.Over == nil {
 		return nil
 	}
-	return s.awaitHub(ctx, s.prepared.Objects)
-}
-
-// finish removes what a take-over has replaced.
-func (s *initiation) finish(ctx context.Context) error {
-	s.out.Replaced = s.prepared.Over.From()
-	return s.FinishTakeOver(ctx, s.prepared.Over)
+	return s.awaitHub(ctx, s.Prepared.Objects)
 }
 
 // prepare gathers the facts and checks them, and renders the objects.
