@@ -54,11 +54,11 @@ func (p RenewalPolicy) latest(life time.Duration) float64 {
 	return min(p.Latest, max(0.5, 1-float64(p.MinLeft)/float64(life)))
 }
 
-// RenewAt is when a credential is to be renewed. The seed picks the point
-// within the policy's spread: the same seed gives the same time for the same
-// credential, so a restart changes nothing. It lies between NotBefore and
-// NotAfter; a credential without a lifetime is due at once. For one that has no
-// end there is no such time, and the rules do not look at what is returned.
+// RenewAt returns the time at which a credential is due for renewal, between NotBefore and
+// NotAfter. The seed picks the point within the policy's spread: the same seed gives the same
+// time for the same credential, so a restart changes nothing. A credential without a lifetime
+// is due at once. For a credential that does not expire the result has no meaning, and the
+// rules ignore it.
 func RenewAt(v Validity, p RenewalPolicy, seed string) time.Time {
 	if p.tooLong(v) {
 		return v.NotBefore

@@ -105,7 +105,7 @@ func Groups(decisions []clusterv1beta1.PlacementDecision) sdkv1beta1.ClusterGrou
 	return result
 }
 
-// Restrict leaves only the clusters in groups that keep.
+// Restrict removes from the groups the clusters for which keep returns false.
 func Restrict(groups sdkv1beta1.ClusterGroupsMap, keep func(string) bool) {
 	for key, clusters := range groups {
 		groups[key] = sets.New(slices.DeleteFunc(clusters.UnsortedList(), func(cluster string) bool { return !keep(cluster) })...)

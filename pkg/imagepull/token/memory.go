@@ -18,7 +18,7 @@ type memory struct {
 	written map[types.NamespacedName]write
 }
 
-// write is the last one of a Secret's token.
+// write is the last write of a Secret's token.
 type write struct {
 	secret types.UID
 	// version is the Secret's resourceVersion after it; empty while unknown.

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Account returns the ServiceAccount that an owner reference is to, if reader knows
-// it, and nil if it is gone or another one was made since under its name.
+// Account returns the ServiceAccount of an owner reference, if reader has it. It returns nil
+// if the ServiceAccount is gone, or was created again under its name.
 func Account(ctx context.Context, reader client.Reader, namespace string, ref metav1.OwnerReference) (*corev1.ServiceAccount, error) {
 	var found corev1.ServiceAccount
 	err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, &found)

@@ -20,7 +20,7 @@ import (
 const (
 	// ReasonPending waits for the hub's add-on manager to make the ServiceAccount.
 	ReasonPending = "TokenInfrastructurePending"
-	// ReasonFailed waits for the hub's add-on manager, which could not make it.
+	// ReasonFailed waits for the hub's add-on manager, which failed to create the ServiceAccount.
 	ReasonFailed = "TokenInfrastructureFailed"
 	// ReasonUnreadable waits for the hub to name the ServiceAccount readably.
 	ReasonUnreadable = "TokenInfrastructureUnreadable"
