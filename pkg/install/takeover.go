@@ -29,12 +29,19 @@ type Replacement struct {
 	plan   takeover.Plan
 }
 
-// Check makes the plan for what a survey found.
-func (t *TakeOver) Check(s *takeover.Survey, err error) (*Replacement, error) {
+// Survey surveys what is to be replaced, plans the take-over, and settles the facts that it
+// deals with. Without a take-over it returns nil.
+func (t *TakeOver) Survey(f *Facts, survey func() (*takeover.Survey, error)) (*Replacement, error) {
+	if t == nil {
+		return nil, nil //nolint:nilnil // Nothing is replaced.
+	}
+	s, err := survey()
 	if err != nil {
 		return nil, err
 	}
-	return &Replacement{survey: s, plan: s.Plan(t.Accepted)}, nil
+	r := &Replacement{survey: s, plan: s.Plan(t.Accepted)}
+	r.settle(f)
+	return r, nil
 }
 
 // From names the installation that is replaced.
@@ -45,9 +52,9 @@ func (r *Replacement) From() string {
 	return r.plan.From
 }
 
-// Settles drops the facts that the take-over itself deals with: the other product, and
+// settle drops the facts that the take-over itself deals with: the other product, and
 // its version on the operator's CRD.
-func (r *Replacement) Settles(f *Facts) {
+func (r *Replacement) settle(f *Facts) {
 	if !r.survey.Empty() {
 		f.Release = ""
 	}

@@ -176,8 +176,8 @@ func (b observer) Rotating() {
 	b.o.env.Say("The agent gives up its certificate. The cluster has no connection until the hub accepts the new key.")
 }
 
-// Accept implements join.Observer.
-func (b observer) Accept(key string, args []string) {
+// AwaitingAcceptance implements join.Observer.
+func (b observer) AwaitingAcceptance(key string, args []string) {
 	if key != "" {
 		b.o.env.Say("The agent registers with the key %s.", key)
 	}

@@ -69,12 +69,7 @@ func Steps(s diagnose.Scope, limit diagnose.Limit) []finding.Step {
 	}
 }
 
-func (a *agent) namespace() string {
-	if a.klusterlet.Spec.Namespace != "" {
-		return a.klusterlet.Spec.Namespace
-	}
-	return names.AgentNamespace
-}
+func (a *agent) namespace() string { return lookup.Namespace(&a.klusterlet) }
 
 // fix returns the advice to run a command, or, if another product runs this agent, what manages
 // that.

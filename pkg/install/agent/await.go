@@ -6,6 +6,7 @@ import (
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/kubeconfig"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/lookup"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
@@ -57,10 +58,8 @@ func (r Runner) awaitCredential(ctx context.Context, _ install.Say) error {
 		if err != nil || stored != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !pause.For(ctx, r.Clock, install.PollInterval) {
 			return ctx.Err()
-		case <-r.Clock.After(install.PollInterval):
 		}
 	}
 }

@@ -135,15 +135,15 @@ func (r Runner) prepare(ctx context.Context, k Values, onHub *clusterv1.ManagedC
 	if err != nil {
 		return p, err
 	}
-	if k.TakeOver != nil {
+	p.Over, err = k.TakeOver.Survey(&facts, func() (*takeover.Survey, error) {
 		crds, err := agentCRDs(p.Objects)
 		if err != nil {
-			return p, err
+			return nil, err
 		}
-		if p.Over, err = k.TakeOver.Check(takeover.SurveyAgent(ctx, r.Client, crds)); err != nil {
-			return p, err
-		}
-		p.Over.Settles(&facts)
+		return takeover.SurveyAgent(ctx, r.Client, crds)
+	})
+	if err != nil {
+		return p, err
 	}
 	p.Findings = slices.Concat(checkKlusterlet(facts, k), checkName(facts, k, onHub), work, p.Over.Findings())
 	return p, nil

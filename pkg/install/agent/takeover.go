@@ -13,7 +13,8 @@ import (
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
 
-// Plan is PlanInit for Join.
+// Plan returns what Install would do to take over an agent, with everything that would stop
+// it. It writes nothing.
 func (r Runner) Plan(ctx context.Context, k Values) (takeover.Plan, error) {
 	prepared, err := r.prepare(ctx, k, nil)
 	return prepared.Plan(r.Skip), err

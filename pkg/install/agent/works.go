@@ -12,6 +12,7 @@ import (
 	operatorv1 "open-cluster-management.io/api/operator/v1"
 	workv1 "open-cluster-management.io/api/work/v1"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/excerpt"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/lookup"
 )
 
@@ -35,17 +36,7 @@ func (w AppliedWork) String() string {
 }
 
 // Owned names the first few resources that the work owns.
-func (w AppliedWork) Owned() string { return some(w.Resources) }
-
-// some names the first few of many.
-func some(list []string) string {
-	const most = 5
-	text := strings.Join(list[:min(len(list), most)], ", ")
-	if more := len(list) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
+func (w AppliedWork) Owned() string { return excerpt.List(w.Resources, ", ") }
 
 // WorksRemainError says that ManifestWorks of the hub own resources on the cluster.
 type WorksRemainError struct{ Works []AppliedWork }
@@ -56,7 +47,7 @@ func (e *WorksRemainError) Error() string {
 	for i, work := range e.Works {
 		list[i] = work.Name
 	}
-	return "ManifestWorks of the hub are still on this cluster: " + some(list)
+	return "ManifestWorks of the hub are still on this cluster: " + excerpt.List(list, ", ")
 }
 
 // Works returns the ManifestWorks that the agent of a Klusterlet applied. Those of other

@@ -180,15 +180,15 @@ func (r Runner) prepare(ctx context.Context, h Values, info bootstrap.ClusterInf
 	if facts.Granted, err = granted(ctx, r.Client, facts.Manager, h.Catalog); err != nil {
 		return p, err
 	}
-	if h.TakeOver != nil {
+	p.Over, err = h.TakeOver.Survey(&facts, func() (*takeover.Survey, error) {
 		crds, err := hubCRDs(p.Objects)
 		if err != nil {
-			return p, err
+			return nil, err
 		}
-		if p.Over, err = h.TakeOver.Check(takeover.SurveyHub(ctx, r.Client, crds)); err != nil {
-			return p, err
-		}
-		p.Over.Settles(&facts)
+		return takeover.SurveyHub(ctx, r.Client, crds)
+	})
+	if err != nil {
+		return p, err
 	}
 	p.Findings = append(checkHub(facts, h), p.Over.Findings()...)
 	return p, nil

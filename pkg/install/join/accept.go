@@ -14,7 +14,7 @@ func (s *joining) acceptOrAwait(ctx context.Context) error {
 		return s.accept(ctx)
 	}
 	if s.changesDriver() || s.out.Key != "" && (s.Change == Rotate || !s.accepted(ctx)) {
-		s.Observer.Accept(s.out.Key, s.out.Accept)
+		s.Observer.AwaitingAcceptance(s.out.Key, s.out.Accept)
 	}
 	return s.timedOut(s.awaitChange(ctx), "the hub to change how the cluster registers")
 }

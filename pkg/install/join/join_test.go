@@ -48,7 +48,10 @@ type observer struct{ events []string }
 func (o *observer) Warn(format string, _ ...any) { o.events = append(o.events, "warning: "+format) }
 func (o *observer) Review(agent.Values) error    { o.events = append(o.events, "review"); return nil }
 func (o *observer) Rotating()                    { o.events = append(o.events, "rotating") }
-func (o *observer) Accept(string, []string)      { o.events = append(o.events, "accept") }
+func (o *observer) AwaitingAcceptance(string, []string) {
+	o.events = append(o.events, "awaiting acceptance")
+}
+
 func (o *observer) Applied(context.Context, apply.ChangeSet) error {
 	o.events = append(o.events, "applied")
 	return nil

@@ -45,7 +45,8 @@ type Observer interface {
 	Applied(ctx context.Context, changes apply.ChangeSet) error
 	// Rotating is called before the agent loses its certificate.
 	Rotating()
-	// Accept is called before the join waits for an administrator of the hub. args are those
-	// of the command that accepts the cluster, and key is empty if the agent has none.
-	Accept(key string, args []string)
+	// AwaitingAcceptance is called before the join waits for an administrator of the hub.
+	// args are the arguments of the command that accepts the cluster; key is empty if the
+	// agent has none.
+	AwaitingAcceptance(key string, args []string)
 }

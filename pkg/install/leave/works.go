@@ -15,6 +15,7 @@ import (
 	workv1 "open-cluster-management.io/api/work/v1"
 
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/apply"
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/agent"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install/lookup"
@@ -84,10 +85,8 @@ func (r Runner) awaitSettled(ctx context.Context, works []agent.AppliedWork, say
 			return err
 		}
 		say("%s %s", unmet.Object, unmet.Message)
-		select {
-		case <-ctx.Done():
+		if !pause.For(ctx, r.Clock, install.PollInterval) {
 			return &apply.WaitError{Unmet: []apply.Unmet{*unmet}, Cause: ctx.Err()}
-		case <-r.Clock.After(install.PollInterval):
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kubectl-ocm/kubectl-ocm/pkg/helpers/pause"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/install"
 	"github.com/kubectl-ocm/kubectl-ocm/pkg/names"
 )
@@ -42,10 +43,8 @@ func (r Runner) Stop(ctx context.Context) error {
 				return err
 			}
 			say("%d Pods are still running", running)
-			select {
-			case <-ctx.Done():
+			if !pause.For(ctx, r.Clock, install.PollInterval) {
 				return context.Cause(ctx)
-			case <-r.Clock.After(install.PollInterval):
 			}
 		}
 	})

@@ -90,7 +90,7 @@ func Agent(t *testing.T, on *controlplane.ControlPlane, drivers driver.Catalog, 
 	})
 }
 
-// start runs controllers as a ServiceAccount, once the Deployment of theirs is there.
+// start runs controllers as a ServiceAccount.
 func start(t *testing.T, on *controlplane.ControlPlane, namespace, account string, options cache.Options, setup func(context.Context, manager.Manager) error) {
 	t.Helper()
 	controllers.Start(t, on.ConfigForAccount(t, namespace, account), manager.Options{Cache: options}, setup)
